@@ -1,5 +1,6 @@
 """The door: what queries return, on datasets and tables; against NumPy, pandas and SQLite."""
 
+import datetime as dt
 import sqlite3
 
 import numpy as np
@@ -538,3 +539,30 @@ def test_functions_of_boxes_know_the_form_of_their_columns(tmp_path):
     ds.extend({"a": [[[10, 10, 4, 6]], [[0, 0, 2, 2]]], "b": [[[12, 13, 4, 6]], [[2, 1, 2, 2]]]})
     found = ds.query("SELECT iou(a, b) AS v FROM dataset")["v"]
     assert np.allclose(found, [1, 1 / 3])
+
+
+def test_dates_and_times_of_lists_are_compared_with_those_of_columns(tmp_path):
+    kinds = {"days": "date", "times": "timestamp"}
+    ds = tl.dataset(str(tmp_path / "set"), {
+        **{name: tl.types.Sequence(tl.types.Scalar(kind)) for name, kind in kinds.items()},
+        "day": "date", "time": "timestamp",
+    })  # fmt: skip
+    noon = dt.datetime(2020, 1, 1, 12, tzinfo=dt.timezone.utc)
+    hours = [dt.timedelta(hours=n) for n in range(3)]
+    ds.extend(
+        {"days": [noon.date()], "times": [noon + h, None], "day": noon.date(), "time": noon} for h in hours
+    )  # fmt: skip
+    ds.append({"days": [noon.date()], "times": [noon]})  # nulls
+
+    def sids(condition):
+        return ds.query(f"SELECT sid FROM dataset WHERE {condition}")["sid"].tolist()
+
+    assert sids("times[0] = time") == [0]
+    assert sids("times[0] > time") == [1, 2]
+    assert sids("days[0] = day") == [0, 1, 2]
+    assert sids("times[0] < TIMESTAMP '2020-01-01 13:00:00'") == [0, 3]
+    assert sids("times[0] = '2020-01-01T14:00:00'") == [2]
+    assert sids("any(times = time)") == [0]
+    assert ds.query("SELECT days[0:1] AS d FROM dataset")[0]["d"].dtype == "M8[D]"
+    found = ds.query("SELECT times[0] AS t FROM dataset").materialize(str(tmp_path / "copy"))
+    assert found["t"][1] == noon + hours[1]

@@ -15,7 +15,6 @@ from tensorlake_spark.errors import InvalidQueryError
 from tensorlake_spark.loader.columns.batch_buffers import BatchBuffers
 from tensorlake_spark.query.engine.leaf_values import (
     ReadCounts,
-    for_functions,
     grouped,
     stored_values,
     tensor_values,
@@ -24,7 +23,7 @@ from tensorlake_spark.query.engine.row_batches import row_batches
 from tensorlake_spark.query.engine.value_digests import value_digests
 from tensorlake_spark.query.functions.expressions import evaluate, function_name
 from tensorlake_spark.query.functions.needed_parts import boxes_needed
-from tensorlake_spark.query.functions.row_values import RowError, gathered
+from tensorlake_spark.query.functions.row_values import RowError, for_functions, gathered
 from tensorlake_spark.query.planning.plan import DIGEST, LENGTH, VALUE, Computed
 from tensorlake_spark.query.sources.source_columns import (
     BranchLeaf,

@@ -234,27 +234,6 @@ def stored_values(column: pa.Array | pa.ChunkedArray, kind: Type | None = None) 
     return list(column.to_pylist())
 
 
-def for_functions(values: Values) -> Values:
-    """Return values as functions of tensors take them: lists inside become arrays."""
-    if not isinstance(values, list):
-        return values
-    return [
-        _as_array(v) if isinstance(v, (list, tuple)) and not hasattr(v, "_fields") else v
-        for v in values
-    ]
-
-
-def _as_array(items: Sequence[Any]) -> Array:
-    """Return a list as an array, of objects where its items have different shapes."""
-    try:
-        return np.asarray(items)
-    except ValueError:
-        out = np.empty(len(items), object)
-        for place, item in enumerate(items):
-            out[place] = item
-        return out
-
-
 def grouped(values: Any, ends: Array) -> list[Any]:
     """Return the values of groups: of each one array where its members are alike, else a list.
 

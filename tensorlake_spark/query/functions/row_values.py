@@ -6,6 +6,7 @@ or a value is missing), or a `Constant`, which is the same for every row.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -295,3 +296,47 @@ def _is_large(values: Values) -> bool:
         total = sum(item.size for item in values if isinstance(item, np.ndarray))
         return total > SMALL * len(values)
     return False
+
+
+def for_functions(values: Values) -> Values:
+    """Return values as functions of tensors take them: lists inside become arrays, dates and times those of NumPy.
+
+    Examples
+    --------
+    >>> for_functions([None, [1, 2], datetime.date(2020, 1, 1)])
+    [None, array([1, 2]), np.datetime64('2020-01-01')]
+    """
+    return [_for_functions(v) for v in values] if isinstance(values, list) else values
+
+
+def _for_functions(value: Any) -> Any:
+    if isinstance(value, datetime.date):
+        return _moment(value)
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        value = _as_array(value)
+    if isinstance(value, np.ndarray) and value.dtype == object and value.size:
+        moments = [item for item in value.flat if item is not None]
+        if moments and all(isinstance(item, datetime.date) for item in moments):
+            found = [np.datetime64("NaT") if v is None else _moment(v) for v in value.flat]
+            return np.array(found).reshape(value.shape)
+    return value
+
+
+def _moment(value: datetime.date) -> np.datetime64:
+    """Return a date, or a time, as NumPy has it; a time with a zone in UTC, as those of columns are."""
+    if not isinstance(value, datetime.datetime):
+        return np.datetime64(value, "D")
+    if value.tzinfo is not None:
+        value = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+    return np.datetime64(value, "us")
+
+
+def _as_array(items: Sequence[Any]) -> Array:
+    """Return a list as an array, of objects where its items have different shapes."""
+    try:
+        return np.asarray(items)
+    except ValueError:
+        out = np.empty(len(items), object)
+        for place, item in enumerate(items):
+            out[place] = item
+        return out

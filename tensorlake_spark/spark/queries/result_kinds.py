@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ from tensorlake_spark.query.functions.registry import find
 SCALAR, ARRAY = "scalar", "array"
 """What Spark computes itself, and a tensor a row. Others are one value a row that NumPy computes."""
 
-TEXT = "text"
+TEXT, DATE, TIME = "text", "date", "time"
 
 EQUAL, EQUALS = "equal", "equals"
 """A tensor, or the tensors of a group, as Spark can compare them."""
@@ -43,7 +43,7 @@ class Kind:
     Attributes
     ----------
     name : str
-        `SCALAR`, `ARRAY`, ``"number"``, ``"int"``, ``"bool"`` or ``"text"``.
+        `SCALAR`, `ARRAY`, ``"number"``, ``"int"``, ``"bool"``, `TEXT`, `DATE` or `TIME`.
     ndim : int, or None
         Axes of an array, if that is known.
     form : str, or None
@@ -118,7 +118,8 @@ def kind_of(node: Any, resolve: Resolve, parameters: Mapping[str, Any]) -> Kind:
     arrays = [kind for kind in kinds if kind.name == ARRAY]
     if arrays:
         known = [kind.ndim for kind in arrays if kind.ndim is not None]
-        return Kind(ARRAY, max(known) if len(known) == len(arrays) else None)
+        ndim = max(known) if len(known) == len(arrays) else None
+        return _chosen(arrays, ndim) if _is_choice(node) else Kind(ARRAY, ndim)
     if all(kind.name == SCALAR for kind in kinds) or _is_sparks(node):
         return _PLAIN
     return _computed(node, resolve, parameters)
@@ -133,10 +134,21 @@ def _computed(node: Any, resolve: Resolve, parameters: Mapping[str, Any]) -> Kin
     return Kind(ARRAY, 1) if isinstance(node, exp.Array) else Kind("number")
 
 
+def _is_choice(node: Any) -> bool:
+    return isinstance(node, (exp.Case, exp.If)) or function_name(node) in _GIVEN
+
+
+def _chosen(arrays: Sequence[Kind], ndim: int | None) -> Kind:
+    """Return what one of some arrays is: its elements are theirs."""
+    first, *others = (kind.element for kind in arrays)
+    element = first if all(one == first for one in others) else "number"
+    return Kind(ARRAY, ndim, listed=ndim == 1 and element == TEXT, element=element)
+
+
 def _is_sparks(node: Any) -> bool:
     """Whether Spark does a part of the text over numbers of tensors: it joins conditions, so that those on scalars
     reach the files, and knows the types of what a choice is made of."""
-    return isinstance(node, (*_LOGIC, exp.Case, exp.If)) or function_name(node) in _GIVEN
+    return isinstance(node, _LOGIC) or _is_choice(node)
 
 
 def _sliced(node: Any, resolve: Resolve, parameters: Mapping[str, Any]) -> Kind:

@@ -18,7 +18,7 @@ from sqlglot import exp
 from tensorlake_spark.query.functions.definitions import TensorFunction
 from tensorlake_spark.query.functions.expressions import evaluate
 from tensorlake_spark.query.functions.registry import FUNCTIONS, find
-from tensorlake_spark.query.functions.row_values import gathered, items_of
+from tensorlake_spark.query.functions.row_values import for_functions, gathered, items_of
 from tensorlake_spark.spark.frames.image_columns import tensors_with_nulls
 from tensorlake_spark.spark.source.schemas import TENSOR, arrow_type, tensors_of
 
@@ -33,6 +33,8 @@ TYPES: dict[str, t.DataType] = {
     "int": t.LongType(),
     "bool": t.BooleanType(),
     "text": t.StringType(),
+    "date": t.DateType(),
+    "time": t.TimestampType(),
     "array": TENSOR,
     "texts": t.ArrayType(t.StringType()),
 }
@@ -93,7 +95,8 @@ class TensorWork:
     def _piece(self, columns: Sequence[pa.Array], kind: pa.DataType) -> Iterator[pa.Array]:
         rows = len(columns[0])
         values = {
-            name: values_of(column) for name, column in zip(self.names, columns, strict=False)
+            name: for_functions(values_of(column))
+            for name, column in zip(self.names, columns, strict=False)
         }
         for function in self.users:  # of a process that may know an older one of this name
             FUNCTIONS.add(function)

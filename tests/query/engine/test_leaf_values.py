@@ -5,12 +5,12 @@ import pyarrow as pa
 
 from tensorlake_spark.query.engine.leaf_values import (
     ReadCounts,
-    for_functions,
     grouped,
     payload_bytes,
     stored_values,
     tensor_values,
 )
+from tensorlake_spark.query.functions.row_values import for_functions
 from tensorlake_spark.query.sources.dataset_source import DatasetSource
 from tensorlake_spark.query.sources.source_columns import TensorLeaf
 

@@ -1,5 +1,6 @@
 """Values of rows: arrays, lists and constants, gathered, repeated and computed."""
 
+import datetime as dt
 import threading
 from concurrent.futures import CancelledError
 from contextlib import suppress
@@ -14,6 +15,7 @@ from tensorlake_spark.query.functions.row_values import (
     by_rows,
     by_shapes,
     expanded,
+    for_functions,
     gathered,
     is_flat,
     items_of,
@@ -172,3 +174,15 @@ def test_rows_that_nobody_waits_for_are_not_computed():
         list(in_order(work, [0, 1]))
     guard.cancel()
     assert done == [0]
+
+
+def test_dates_and_times_are_those_of_numpy():
+    day, east = dt.date(1969, 12, 31), dt.timezone(dt.timedelta(hours=2))
+    times = [dt.datetime(2020, 1, 1, 2, 0, 0, 5, east), None, dt.datetime(2020, 1, 1, 0, 0, 0, 5)]
+    one, two, three, other = for_functions([day, [day, None], times, [1, None]])
+    assert one == np.datetime64("1969-12-31")
+    assert two.dtype == "M8[D]"
+    assert np.isnat(two).tolist() == [False, True]
+    assert three.dtype == "M8[us]"
+    assert three[0] == three[2] == np.datetime64("2020-01-01T00:00:00.000005")
+    assert other.tolist() == [1, None]

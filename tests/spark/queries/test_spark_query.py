@@ -1,5 +1,6 @@
 """The same queries by Spark and by this process give the same rows."""
 
+import datetime as dt
 import itertools
 from functools import partial
 
@@ -12,6 +13,7 @@ from sqlglot import exp
 import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidOptionError, InvalidQueryError
 from tensorlake_spark.query.functions.registry import FUNCTIONS
+from tensorlake_spark.query.functions.row_values import for_functions
 from tensorlake_spark.query.language.dialect import TensorDialect
 from tensorlake_spark.query.language.parsing import parse
 from tensorlake_spark.query.user_functions import unregister_function
@@ -58,7 +60,9 @@ def plain(value):
         return [plain(one) for one in value]
     if isinstance(value, np.ndarray) and value.ndim > 1:
         return [plain(one) for one in value]
-    array = np.asarray(value)
+    array = np.asarray(for_functions([value])[0])
+    if array.dtype.kind == "M":
+        array = array.astype("datetime64[us]").astype(str)
     if array.dtype.kind == "U":
         return [*array.shape, *array.ravel().tolist()]
     array = array.astype(float)
@@ -428,7 +432,14 @@ def test_nothing_is_left_in_the_session(spark, ds):
 @pytest.fixture(scope="module")
 def lists(tmp_path_factory):
     """Sequences of scalars, which Spark has as lists of its own."""
-    kinds = {"tags": "string", "k": "int64", "f": "float32", "b": "bool"}
+    kinds = {
+        "tags": "string",
+        "k": "int64",
+        "f": "float32",
+        "b": "bool",
+        "d": "date",
+        "t": "timestamp",
+    }
     made = tl.dataset(
         str(tmp_path_factory.mktemp("lists") / "ds"),
         {"c": tl.types.Sequence(tl.types.ClassLabel(["cat", "dog"])), "x": tl.types.Tensor("float32", (2,))}
@@ -436,7 +447,9 @@ def lists(tmp_path_factory):
     )  # fmt: skip
     rows = [
         {"tags": ["x", "y", "z"][: i % 3 + 1], "k": [i, i + 1], "f": [i / 2, 1.5], "b": [i % 2 == 0],
-         "c": ["cat", "dog"] if i % 2 else ["dog"], "x": np.array([i, 1], "f4")} for i in range(5)
+         "c": ["cat", "dog"] if i % 2 else ["dog"], "x": np.array([i, 1], "f4"),
+         "d": [dt.date(2020, 1, 1 + i), dt.date(1969, 1, 1)], "t": [dt.datetime(2020, 1, 1, i, 30, 0, 5)]}
+        for i in range(5)
     ]  # fmt: skip
     made.extend([*rows, dict.fromkeys(rows[0])])
     return made
@@ -445,11 +458,13 @@ def lists(tmp_path_factory):
 LISTED = [
     *("tags[0]", "k[-1]", "f[0]", "b[0]", "c[0]", "tags", "k[1:]", "k + 1", "k = 2", "array_sum(k)", "shape(tags)"),
     *("tags[0] || '!'", "upper(tags[-1])", "k[0] + x[0]", "tags[1:]", "tags[1:][0:1]", "coalesce(tags[0], 'none')"),
-    "CASE WHEN tags[0] = 'x' THEN k[0] ELSE 0 END",
+    *("d[0]", "d[-1]", "t[0]", "d", "coalesce(tags, tags)", "ifnull(tags[1:], tags)[0:1]", "coalesce(tags, tags)[-1]"),
+    *("CASE WHEN tags[0] = 'x' THEN k[0] ELSE 0 END", "CASE WHEN k[0] > 1 THEN tags ELSE tags[1:] END"),
 ]  # fmt: skip
 CONDITIONS = [
     *("k[0] = 1", "tags[-1] = 'z'", "b[0]", "NOT b[0]", "c[0] = 'dog'", "f[0] > 1", "contains(tags, 'y')"),
     *("k[0] IN (1, 2)", "tags[-1] LIKE 'y%'", "k[0] BETWEEN 1 AND 3", "tags[0] IS NULL", "any(tags = 'y')"),
+    *("d[0] > DATE '2020-01-02'", "t[0] < TIMESTAMP '2020-01-01 02:00:00'", "d[0] = d[0]"),
     *("k[0] = x[0]", "tags[-1] = :tag", "tags[-1] IN ('y', 'z') AND k[0] > 1"),
 ]  # fmt: skip
 
