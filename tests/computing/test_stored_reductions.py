@@ -62,6 +62,18 @@ def test_odd_axes_are_refused_as_numpy_does(shared, layout):
         scalar.nonzero()
 
 
+@pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i2", "u2", "i4", "f2", "c8"])
+def test_one_short_integer_without_axes_has_a_variance_and_a_norm(lake, dtype):
+    array = array_of(dtype, (2, 3), 1, density=1)
+    ref, scalar = lake.write("x", array), lake.write("scalar", array[1, 2])
+    for one in (ref.view[1, 2], scalar, scalar.view[()]):
+        for name in ("var", "std", "norm", "mean", "sum"):
+            if (name, dtype) not in [("var", "?"), ("std", "?")]:  # NumPy's bools are not subtracted
+                wanted = numpy_of(name)(array[1, 2])
+                found = getattr(one, name)()
+                assert (found, found.dtype) == (wanted, wanted.dtype), name
+
+
 @pytest.mark.parametrize("layout", ["ftsf", "bsgs"])
 def test_a_variance_is_as_exact_as_the_dtype_that_is_asked_for(shared, layout):
     array = (np.arange(20).reshape(4, 5) * 0.37 - 1).astype("f4")
