@@ -68,7 +68,10 @@ def test_one_short_integer_without_axes_has_a_variance_and_a_norm(lake, dtype):
     ref, scalar = lake.write("x", array), lake.write("scalar", array[1, 2])
     for one in (ref.view[1, 2], scalar, scalar.view[()]):
         for name in ("var", "std", "norm", "mean", "sum"):
-            if (name, dtype) not in [("var", "?"), ("std", "?")]:  # NumPy's bools are not subtracted
+            if (name, dtype) not in [
+                ("var", "?"),
+                ("std", "?"),
+            ]:  # NumPy's bools are not subtracted
                 wanted = numpy_of(name)(array[1, 2])
                 found = getattr(one, name)()
                 assert (found, found.dtype) == (wanted, wanted.dtype), name
