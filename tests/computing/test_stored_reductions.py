@@ -62,6 +62,18 @@ def test_odd_axes_are_refused_as_numpy_does(shared, layout):
         scalar.nonzero()
 
 
+@pytest.mark.parametrize("fill", [0, -1])
+@pytest.mark.parametrize("dtype", ["i1", "i4", "i8"])
+def test_sums_of_negative_integers_in_unsigned_ones_wrap_around(lake, dtype, fill):
+    array = np.array([[1, -1], [-1, -1], [-3, 127], [-4, 127], [-3, -1], [-1, 1], [127, -1]], dtype)
+    ref = lake.write("x", array, layout="ftsf", block_shape=(2, 1), fill_value=fill)
+    for name in ("sum", "nansum", "mean", "prod"):
+        for axis in (None, 0, 1):
+            for asked in ("u1", "u8"):
+                wanted = numpy_of(name)(array, axis=axis, dtype=asked)
+                np.testing.assert_array_equal(getattr(ref, name)(axis=axis, dtype=asked), wanted)
+
+
 @pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i2", "u2", "i4", "f2", "c8"])
 def test_one_short_integer_without_axes_has_a_variance_and_a_norm(lake, dtype):
     array = array_of(dtype, (2, 3), 1, density=1)
