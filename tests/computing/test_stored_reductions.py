@@ -226,3 +226,23 @@ def test_nan_of_bfloat16_is_nan(lake, layout):
             found = np.asarray(dense(getattr(ref, name)(axis=axis))).astype("f8")
             wanted = np.asarray(getattr(np, name)(array.astype("f8"), axis=axis))
             np.testing.assert_array_equal(found, wanted, err_msg=f"{name} {axis}")
+
+
+@pytest.mark.parametrize(
+    "name", ["float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e5m2"]
+)
+@pytest.mark.parametrize("layout", ["ftsf", "bsgs", "coo"])
+def test_extremes_of_floats_without_infinities(lake, layout, name):
+    dtypes = pytest.importorskip("ml_dtypes")
+    dtype = np.dtype(getattr(dtypes, name))
+    most = float(dtypes.finfo(dtype).max)
+    array = np.array([[-3, 2, 0, -1], [2, 1, -2, 2], [-most] * 4, [most] * 4, [0, -0.0, 0, 1]])
+    ref, mask = put(lake, array.astype(dtype), layout), np.array([True, False, True, True])
+    for axis in (0, 1, None):
+        for function in ("argmax", "argmin", "max", "min", "nanmax", "nanmin"):
+            found = np.asarray(dense(getattr(ref, function)(axis=axis))).astype("f8")
+            np.testing.assert_array_equal(found, getattr(np, function)(array, axis=axis))
+        for function in ("max", "min"):
+            given = {"axis": axis, "initial": 1.0, "where": mask}
+            found = np.asarray(dense(getattr(ref, function)(**given))).astype("f8")
+            np.testing.assert_array_equal(found, getattr(np, function)(array, **given))
