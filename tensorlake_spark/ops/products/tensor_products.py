@@ -14,7 +14,7 @@ import numpy as np
 
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.indexing.coords import check_shape
-from tensorlake_spark.ops.elements import Elements, elements_at
+from tensorlake_spark.ops.elements import Elements, elements_at, in_class_of_operands
 from tensorlake_spark.ops.numpy_arguments import axes_of, axis_of
 from tensorlake_spark.ops.products.contraction import (
     Operand,
@@ -244,6 +244,7 @@ def _fibres(x: Elements) -> tuple[Array, Any]:
     return found
 
 
+@in_class_of_operands
 def khatri_rao(matrices: Sequence[Any]) -> Any:
     """Return the Kronecker products of matrices' columns, as columns; the last matrix is the fastest.
 
