@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 Array = np.ndarray[Any, Any]
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Elements:
@@ -140,6 +143,29 @@ class Elements:
         out = self._trusted(result._coords, result._values, result._shape, result._places)
         out._cached = result._cached
         return out
+
+
+def in_class_of_operands(function: Function) -> Function:
+    """Have a function give elements in the class of the first ones that it takes, as what users call must.
+
+    Examples
+    --------
+    >>> import tensorlake_spark as tl
+    >>> same = in_class_of_operands(lambda x: canonical(x.coords, x.values, x.shape))
+    >>> same(tl.SparseTensor([[1]], [7], (3,)))
+    SparseTensor(shape=(3,), dtype=int64, nnz=1, density=0.333)
+    """
+
+    @wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        found = function(*args, **options)
+        for given in (*args, *options.values()):
+            for x in given if isinstance(given, (list, tuple)) else (given,):
+                if isinstance(x, Elements):
+                    return x._wrapped(found)
+        return found
+
+    return cast(Function, call)
 
 
 def _locked(array: Array) -> Array:

@@ -62,6 +62,33 @@ def test_odd_axes_are_refused_as_numpy_does(shared, layout):
         scalar.nonzero()
 
 
+@pytest.mark.parametrize("fill", [0, -1])
+@pytest.mark.parametrize("dtype", ["i1", "i4", "i8"])
+def test_sums_of_negative_integers_in_unsigned_ones_wrap_around(lake, dtype, fill):
+    array = np.array([[1, -1], [-1, -1], [-3, 127], [-4, 127], [-3, -1], [-1, 1], [127, -1]], dtype)
+    ref = lake.write("x", array, layout="ftsf", block_shape=(2, 1), fill_value=fill)
+    for name in ("sum", "nansum", "mean", "prod"):
+        for axis in (None, 0, 1):
+            for asked in ("u1", "u8"):
+                wanted = numpy_of(name)(array, axis=axis, dtype=asked)
+                np.testing.assert_array_equal(getattr(ref, name)(axis=axis, dtype=asked), wanted)
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i2", "u2", "i4", "f2", "c8"])
+def test_one_short_integer_without_axes_has_a_variance_and_a_norm(lake, dtype):
+    array = array_of(dtype, (2, 3), 1, density=1)
+    ref, scalar = lake.write("x", array), lake.write("scalar", array[1, 2])
+    for one in (ref.view[1, 2], scalar, scalar.view[()]):
+        for name in ("var", "std", "norm", "mean", "sum"):
+            if (name, dtype) not in [
+                ("var", "?"),
+                ("std", "?"),
+            ]:  # NumPy's bools are not subtracted
+                wanted = numpy_of(name)(array[1, 2])
+                found = getattr(one, name)()
+                assert (found, found.dtype) == (wanted, wanted.dtype), name
+
+
 @pytest.mark.parametrize("layout", ["ftsf", "bsgs"])
 def test_a_variance_is_as_exact_as_the_dtype_that_is_asked_for(shared, layout):
     array = (np.arange(20).reshape(4, 5) * 0.37 - 1).astype("f4")
@@ -199,3 +226,23 @@ def test_nan_of_bfloat16_is_nan(lake, layout):
             found = np.asarray(dense(getattr(ref, name)(axis=axis))).astype("f8")
             wanted = np.asarray(getattr(np, name)(array.astype("f8"), axis=axis))
             np.testing.assert_array_equal(found, wanted, err_msg=f"{name} {axis}")
+
+
+@pytest.mark.parametrize(
+    "name", ["float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e5m2"]
+)
+@pytest.mark.parametrize("layout", ["ftsf", "bsgs", "coo"])
+def test_extremes_of_floats_without_infinities(lake, layout, name):
+    dtypes = pytest.importorskip("ml_dtypes")
+    dtype = np.dtype(getattr(dtypes, name))
+    most = float(dtypes.finfo(dtype).max)
+    array = np.array([[-3, 2, 0, -1], [2, 1, -2, 2], [-most] * 4, [most] * 4, [0, -0.0, 0, 1]])
+    ref, mask = put(lake, array.astype(dtype), layout), np.array([True, False, True, True])
+    for axis in (0, 1, None):
+        for function in ("argmax", "argmin", "max", "min", "nanmax", "nanmin"):
+            found = np.asarray(dense(getattr(ref, function)(axis=axis))).astype("f8")
+            np.testing.assert_array_equal(found, getattr(np, function)(array, axis=axis))
+        for function in ("max", "min"):
+            given = {"axis": axis, "initial": 1.0, "where": mask}
+            found = np.asarray(dense(getattr(ref, function)(**given))).astype("f8")
+            np.testing.assert_array_equal(found, getattr(np, function)(array, **given))

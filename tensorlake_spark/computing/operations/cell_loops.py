@@ -92,7 +92,8 @@ def group(parts: Parts, cells: int) -> tuple[Array, Array, tuple[Array, ...]]:
     """
     found, dealt = _dealt(parts, cells)
     counts, of = scratch(found.shape, _PLACE, 0), scratch(dealt.at.shape, np.dtype(np.int32))
-    _group(*dealt, _BITS, counts, of)
+    # Without the values, which may be halves, of which numba has no arrays.
+    _group(dealt.at, dealt.edges, dealt.marks, dealt.before, _BITS, counts, of)
     numbers = (dealt.at >> _BITS,) if len(parts[0]) > 2 else ()
     return found, counts, (of, *numbers, dealt.values)
 
@@ -281,8 +282,8 @@ def _deal(
 
 @compiled_loop
 def _group(
-    at: Array, values: Array, edges: Array, marks: Array, before: Array, bits: int, counts: Array, of: Array
-) -> None:  # fmt: skip
+    at: Array, edges: Array, marks: Array, before: Array, bits: int, counts: Array, of: Array
+) -> None:
     """Write the number of each element's cell, and how many elements each cell has."""
     mask = _U((1 << bits) - 1)
     for r in range(edges.size - 1):

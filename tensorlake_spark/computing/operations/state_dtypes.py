@@ -12,12 +12,16 @@ Array = np.ndarray[Any, Any]
 def narrow(dtype: np.dtype[Any], count: int, widest: np.dtype[Any] | None = None) -> np.dtype[Any]:
     """Return the narrowest integers that hold a sum of so many integers of a dtype.
 
+    Of integers that may be negative it is `widest` if that is unsigned, where they wrap around.
+
     Examples
     --------
     >>> narrow(np.dtype("u1"), 200), narrow(np.dtype("i2"), 4, np.dtype("i8"))
     (dtype('uint16'), dtype('int32'))
     """
     widest = np.dtype("i8") if widest is None else widest
+    if (dtype.kind, widest.kind) == ("i", "u"):
+        return widest  # NumPy would add narrower ones to it as floats
     kind, bits = ("u", 1) if dtype.kind == "b" else (dtype.kind, 8 * dtype.itemsize)
     needed = bits + max(0, count - 1).bit_length()
     for itemsize in (2, 4):
@@ -68,4 +72,9 @@ def identity(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Any:
     if dtype.kind in "mM":  # the least int64 is NaT
         return np.array(-(2**63) + 1 if least else 2**63 - 1, np.int64).view(dtype)
     infinite = -np.inf if least else np.inf
+    if dtype.kind == "V" and np.isnan(np.array(infinite).astype(dtype)):
+        import ml_dtypes  # which has made this dtype: it has no infinities, such as float8_e4m3fn
+
+        info = ml_dtypes.finfo(dtype)
+        return float(info.min if least else info.max)
     return complex(infinite, infinite) if dtype.kind == "c" else infinite

@@ -39,7 +39,8 @@ def square(values: Array, beside: Array | None = None) -> Array:
         return np.asarray(values.real**2 + values.imag**2)
     if values.dtype.kind in "iub" and values.dtype.itemsize <= 2:
         values = values.view(np.uint8) if values.dtype.kind == "b" else values
-        wide = values.astype(f"{values.dtype.kind}{2 * values.dtype.itemsize}")
+        # An array even if there is one value without axes, which may be a scalar of NumPy.
+        wide = np.asarray(values, f"{values.dtype.kind}{2 * values.dtype.itemsize}")
         return np.asarray(np.multiply(wide, wide, out=wide))
     return np.multiply(values, values)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
-from tensorlake_spark.ops.elements import Elements
+from tensorlake_spark.ops.elements import Elements, in_class_of_operands
 from tensorlake_spark.ops.elementwise import apply
 from tensorlake_spark.ops.products.contraction import Operand, elements_of, operand, transposed
 from tensorlake_spark.ops.products.numpy_products import conjugate, matmul, scaled
@@ -97,6 +97,7 @@ def iamax(x: Any) -> int:
     return int(found.places[np.argmax(sizes)])
 
 
+@in_class_of_operands
 def axpy(x: Any, y: Any, a: Any = 1) -> Any:
     """Return ``a * x + y``.
 
@@ -124,6 +125,7 @@ def _plus(x: Operand, y: Operand) -> Operand:
     return found
 
 
+@in_class_of_operands
 def scal(a: Any, x: Any) -> Any:
     """Return ``a * x``.
 
@@ -158,6 +160,7 @@ def swap(x: Any, y: Any) -> tuple[Any, Any]:
     return y, x
 
 
+@in_class_of_operands
 def rot(x: Any, y: Any, c: Any, s: Any) -> tuple[Any, Any]:
     """Return ``c * x + s * y`` and ``c * y - s * x``, new tensors: a plane turned.
 
@@ -186,6 +189,7 @@ def _alike(name: str, x: Any, y: Any) -> tuple[Operand, Operand]:
 # ------------------------------------------------------------------------------ levels 2 and 3
 
 
+@in_class_of_operands
 def gemv(alpha: Any, a: Any, x: Any, beta: Any = 0, y: Any = None, trans: int = 0) -> Any:
     """Return ``alpha * op(a) @ x + beta * y``.
 
@@ -223,6 +227,7 @@ def gemv(alpha: Any, a: Any, x: Any, beta: Any = 0, y: Any = None, trans: int = 
     return _added(alpha, matmul(_turned("gemv", a, trans), _of_rank("gemv", x, 1)), beta, y)
 
 
+@in_class_of_operands
 def spmv(a: Any, x: Any) -> Any:
     """Return ``a @ x`` of a matrix and a vector.
 
@@ -234,6 +239,7 @@ def spmv(a: Any, x: Any) -> Any:
     return gemv(1, a, x)
 
 
+@in_class_of_operands
 def gemm(
     alpha: Any, a: Any, b: Any, beta: Any = 0, c: Any = None, trans_a: int = 0, trans_b: int = 0
 ) -> Any:
@@ -272,6 +278,7 @@ def gemm(
     return _added(alpha, product, beta, c)
 
 
+@in_class_of_operands
 def spmm(a: Any, b: Any) -> Any:
     """Return ``a @ b`` of two matrices: of a sparse and a dense one dense, of two sparse ones sparse.
 

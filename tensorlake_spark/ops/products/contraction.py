@@ -245,9 +245,7 @@ def multiply(
     order = [labels.index(label) for label in out]
     x = _worked(elements_of(a), dtype)
     if summed and not isinstance(b, Elements):
-        across = b.transpose(axes(of_b, kept, summed, own_b)).astype(
-            _scipy_dtype(dtype), copy=False
-        )
+        across = b.transpose(axes(of_b, kept, summed, own_b)).astype(scipy_dtype(dtype), copy=False)
         count = math.prod(long[label] for label in (*kept, *summed))
         columns = math.prod(long[label] for label in own_b)
         dense = _dense_product(x, rows, inner, across.reshape(count, columns))
@@ -260,13 +258,19 @@ def multiply(
     return transposed(found, order)
 
 
-def _scipy_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype that SciPy computes in: itself, or float32 for one that is shorter than that."""
+def scipy_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype that SciPy computes in: itself, or float32 for one that is shorter than that.
+
+    Examples
+    --------
+    >>> scipy_dtype(np.dtype("f2")), scipy_dtype(np.dtype("i1"))
+    (dtype('float32'), dtype('int8'))
+    """
     return dtype if dtype.char in SCIPY_DTYPES else np.dtype(np.float32)
 
 
 def _worked(x: Elements, dtype: np.dtype[Any]) -> Any:
-    return x if x.dtype.char in SCIPY_DTYPES else cast(x, _scipy_dtype(dtype))
+    return x if x.dtype.char in SCIPY_DTYPES else cast(x, scipy_dtype(dtype))
 
 
 def _dense_product(x: Elements, rows: list[int], inner: list[int], dense: Array) -> Array:

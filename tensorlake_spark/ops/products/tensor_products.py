@@ -14,7 +14,7 @@ import numpy as np
 
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.indexing.coords import check_shape
-from tensorlake_spark.ops.elements import Elements, elements_at
+from tensorlake_spark.ops.elements import Elements, elements_at, in_class_of_operands
 from tensorlake_spark.ops.numpy_arguments import axes_of, axis_of
 from tensorlake_spark.ops.products.contraction import (
     Operand,
@@ -22,6 +22,7 @@ from tensorlake_spark.ops.products.contraction import (
     loops_for,
     multiply,
     operand,
+    scipy_dtype,
 )
 from tensorlake_spark.ops.products.numpy_products import scalar_of
 
@@ -158,10 +159,11 @@ def mttkrp(x: Elements, factors: Sequence[Any], mode: int) -> Array:
     matrices = _factors(x, factors, mode)
     rank = next(iter(matrices.values())).shape[1]
     dtype = np.result_type(x.dtype, *(u.dtype for u in matrices.values()))
-    matrices = {k: u.astype(dtype, copy=False) for k, u in matrices.items()}
-    if dtype == np.float16:
-        matrices = {k: u.astype(np.float32) for k, u in matrices.items()}
-    out = np.zeros((x.shape[mode], rank), np.result_type(*matrices.values()))
+    work = scipy_dtype(dtype)
+    matrices = {
+        k: u.astype(dtype, copy=False).astype(work, copy=False) for k, u in matrices.items()
+    }
+    out = np.zeros((x.shape[mode], rank), work)
     heads, fibres = _fibres(x)
     loops = loops_for("mttkrp", out.dtype, x.values.nbytes)
     if loops is not None:
@@ -232,7 +234,8 @@ def _fibres(x: Elements) -> tuple[Array, Any]:
             fresh[1:] = (x.coords[:-1, 1:] != x.coords[:-1, :-1]).any(axis=0)
         first = np.flatnonzero(fresh)
         word = np.int32 if max(x.nnz, x.shape[-1]) < 1 << 31 else np.int64
-        parts = x.values, x.coords[-1].astype(word), np.append(first, x.nnz).astype(word)
+        values = x.values.astype(scipy_dtype(x.dtype), copy=False)
+        parts = values, x.coords[-1].astype(word), np.append(first, x.nnz).astype(word)
         x._cached["fibres"] = (
             x.coords[:-1, first],
             sparse.csr_array(parts, (len(first), x.shape[-1])),
@@ -241,6 +244,7 @@ def _fibres(x: Elements) -> tuple[Array, Any]:
     return found
 
 
+@in_class_of_operands
 def khatri_rao(matrices: Sequence[Any]) -> Any:
     """Return the Kronecker products of matrices' columns, as columns; the last matrix is the fastest.
 

@@ -19,6 +19,11 @@ def test_the_narrowest_sum_holds_the_largest(dtype, count):
     assert int(most) * count <= np.iinfo(narrow(of, count)).max
 
 
+@pytest.mark.parametrize("widest", ["u1", "u4", "u8"])
+def test_sums_of_negative_integers_wrap_around_in_unsigned_ones(widest):
+    assert narrow(np.dtype("i1"), 2, np.dtype(widest)) == widest
+
+
 def test_moments_of_short_integers_only_are_exact():
     assert holds_moments(np.dtype("i2"), 1000)
     assert not holds_moments(np.dtype("u2"), 1 << 20)

@@ -11,6 +11,7 @@ from scipy.linalg import get_blas_funcs
 import tensorlake_spark as tl
 from tensorlake_spark.ops.products import blas
 from tensorlake_spark.ops.products.contraction import dense_of
+from tensorlake_spark.ops.products.tensor_products import khatri_rao
 
 FLOATS = st.sampled_from("fdFD")
 
@@ -131,3 +132,14 @@ def test_what_is_swapped_or_turned_is_new():
     assert blas.swap(x, y) == (y, x)
     blas.rot(x, y, 0.0, 1.0)
     assert dense_of(x).tolist() == [0, 1]
+
+
+def test_sparse_results_are_tensors_as_the_operands_are():
+    x = sparse(np.array([[1.0, 0, 2], [0, 3, 0], [0, 0, 4]]))
+    y = x[0]
+    results = [
+        blas.axpy(y, x[2], 2), blas.scal(2, y), *blas.rot(y, y, 2, 3), blas.gemv(2, x, y), blas.spmv(x, y),
+        blas.gemm(1, x, x, 2, x), blas.spmm(x, x), *blas.swap(y, x[1]), khatri_rao([x, x]), khatri_rao([np.eye(3), x]),
+    ]  # fmt: skip
+    assert {type(found) for found in results} == {tl.SparseTensor}
+    assert (results[1] + y).todense().tolist() == [3, 0, 6]

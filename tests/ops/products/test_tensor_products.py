@@ -36,6 +36,19 @@ def test_mttkrp_is_the_sum_of_products_for_any_mode(shape, dtype, rank, seed, da
     np.testing.assert_array_equal(unfolded @ khatri_rao([factors[k] for k in others]), want)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("of_factors", [None, "i1", "f4", "c8"])
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_mttkrp_of_floats_that_scipy_does_not_have(dtype, of_factors, mode):
+    dtype = np.dtype(getattr(pytest.importorskip("ml_dtypes"), dtype, dtype))
+    x, factors = array((4, 3, 2), "f8", 1), factors_of((4, 3, 2), 2, 1)
+    want = sparse(x).mttkrp(factors, mode)
+    factors = [u.astype(of_factors or dtype) for u in factors]
+    got = sparse(x.astype(dtype)).mttkrp(factors, mode)
+    assert got.dtype == np.result_type(dtype, factors[0].dtype)
+    np.testing.assert_array_equal(got.astype("c16"), want)
+
+
 @pytest.mark.parametrize("mode", [0, 1, 2])
 def test_mttkrp_of_many_fibres_is_that_of_all(mode, monkeypatch):
     monkeypatch.setattr("tensorlake_spark.ops.products.tensor_products._AT_ONCE", 3)
