@@ -15,6 +15,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import TensorLakeError
@@ -26,6 +27,7 @@ ROOT = "_tensorlake/accessed"
 
 _MOST_NAMES = 100_000  # in one log; sets that were read least are left out
 _EVERY_S = 5.0
+_DAMAGE = (OSError, ValueError, TypeError, OverflowError, RecursionError, TensorLakeError)
 
 Counts = Counter[tuple[str, ...]]
 """How often each set of names, sorted, was read."""
@@ -36,12 +38,17 @@ class AccessLog:
 
     def __init__(self, storage: Storage, table: str) -> None:
         self._storage = storage
+        self._table = table
         self._path = f"{folder_of(table)}/{uuid.uuid4()}.json"
         self._counts: Counts = Counter()
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._written = 0.0
         atexit.register(self.flush)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how a copy is made, in another process too: it counts for itself, in a file of its own."""
+        return AccessLog, (self._storage, self._table)
 
     def count(self, names: Iterable[str]) -> None:
         """Count a read; what was counted is written every few seconds at the most."""
@@ -94,13 +101,12 @@ def accessed(storage: Storage, table: str) -> Counts:
     out: Counts = Counter()
     for info in found:
         if info.base_name.endswith(".json"):
+            path = f"{folder_of(table)}/{info.base_name}"
             try:
-                entries = json.loads(storage.read_whole(f"{folder_of(table)}/{info.base_name}"))
+                entries = json.loads(storage.read_whole(path))
                 counts = {tuple(map(str, names)): int(number) for number, names in entries}
-            except (OSError, ValueError, TypeError, TensorLakeError) as error:
-                logger.warning(
-                    "%s is damaged and left out: %s", storage.file_uri(info.base_name), error
-                )
+            except _DAMAGE as error:
+                logger.warning("%s is damaged and left out: %s", storage.file_uri(path), error)
                 continue
             out.update(counts)
     return out

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tensorlake_spark.columns.feature_types import dtype_of_type
-from tensorlake_spark.errors import InvalidTensorError, UnsupportedDtypeError
+from tensorlake_spark.errors import InvalidTensorError, UnsupportedDtypeError, check_text
 
 
 def table_of(data: Any) -> pa.Table:
@@ -90,6 +90,7 @@ def _check_names(names: Sequence[Any]) -> None:
             raise InvalidTensorError(
                 f"{name!r} is not a name of a feature, which is a string of at least one character; rename the column"
             )
+        check_text(name, "column", InvalidTensorError)
     check_once(names, "column", InvalidTensorError)
 
 
@@ -118,7 +119,9 @@ def _of_pandas(frame: Any) -> pa.Table:
     arrays = []
     for place, name in enumerate(names):
         column = frame.iloc[:, place]
-        values = column.to_numpy() if isinstance(column.dtype, np.dtype) else column
+        values = column
+        if isinstance(column.dtype, np.dtype):  # Arrow takes the machine's byte order alone
+            values = column.to_numpy().astype(column.dtype.newbyteorder("="), copy=False)
         try:
             arrays.append(pa.array(values))
         except (pa.ArrowException, TypeError, ValueError) as error:

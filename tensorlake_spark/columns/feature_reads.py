@@ -23,6 +23,7 @@ from tensorlake_spark.errors import (
     TensorNotFoundError,
     did_you_mean,
 )
+from tensorlake_spark.indexing import select_simple
 from tensorlake_spark.tensor.spec import check_id
 
 Reads = TypeVar("Reads", bound="FeatureReads")
@@ -145,7 +146,7 @@ class FeatureReads:
         if self._log is not None and columns is not None:
             self._log.count(names)
         if not names:
-            count = len(range(*rows.indices(found.rows)))
+            (count,) = select_simple((rows,), (found.rows,)).storage_shape
             return pa.table({"": pa.nulls(count)}).select([])
         return pa.Table.from_arrays(arrays, names=names)
 

@@ -22,6 +22,8 @@ from tensorlake_spark.columns.feature_encoding import (
 from tensorlake_spark.columns.feature_input import table_of
 from tensorlake_spark.columns.feature_parts import RowsElsewhere
 from tensorlake_spark.columns.feature_reads import FeatureReads, checked_names, set_of
+from tensorlake_spark.columns.feature_set import tensor_id
+from tensorlake_spark.columns.feature_types import DTYPES
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import (
     ConcurrentWriteError,
@@ -238,6 +240,8 @@ class FeatureTable(FeatureReads):
     ) -> FeatureTable:
         """Add features to all rows, in one commit. The stored features are not written anew.
 
+        If another writer commits first, it starts again on the new version.
+
         Parameters
         ----------
         table : pyarrow.Table, pandas.DataFrame, or a DataFrame of Spark
@@ -274,7 +278,7 @@ class FeatureTable(FeatureReads):
                 else:
                     add_elsewhere(now, given, codec)
 
-            return self._change("add", _nbytes(given), change, transaction, True)
+            return self._change_anew("add", _nbytes(given), change, transaction)
 
     def deprecate(self, names: Sequence[str], hidden: bool = True) -> FeatureTable:
         """Hide features from `names`, `schema` and reads of all features; no data is written.
@@ -302,7 +306,7 @@ class FeatureTable(FeatureReads):
         (['score'], ['age'])
         """
         given = checked_names(names)
-        return self._change("deprecate", None, lambda now: now.deprecate(given, hidden), None, True)
+        return self._change_anew("deprecate", None, lambda now: now.deprecate(given, hidden))
 
     def drop(self, names: Sequence[str]) -> FeatureTable:
         """Remove features, in one commit.
@@ -402,7 +406,8 @@ class FeatureTable(FeatureReads):
         except BaseException:
             changes.discard()
             raise
-        after = commit_all(changes, transaction)
+        # Another writer's change may be of dtypes that this one leaves alone, and does not fit it all the same.
+        after = commit_all(changes, transaction, [tensor_id(self._name, d) for d in DTYPES])
         return self._at(Snapshot.newest(self._storage) if after is None else after)
 
     def _change_anew(

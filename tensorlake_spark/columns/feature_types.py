@@ -31,7 +31,7 @@ _TIMES: dict[str, pa.DataType] = {
 }  # fmt: skip
 """Types that are integers with a meaning; a tensor holds the integers, its attributes the meaning."""
 
-_ZONED = re.compile(r"timestamp\[(s|ms|us|ns), tz=(.+)\]")
+_ZONED = re.compile(r"timestamp\[(s|ms|us|ns), tz=(.+)\]", re.DOTALL)
 
 
 def dtype_of_type(name: str, kind: pa.DataType) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.files.writer import FileWriter
@@ -11,12 +11,12 @@ from tensorlake_spark.delta.log.commit import (
     Change,
     StaleChange,
     app_of,
-    changed_by_others,
     commit,
     transaction_done,
 )
 from tensorlake_spark.delta.log.creation import create_table
 from tensorlake_spark.delta.log.data_file import DataFile
+from tensorlake_spark.delta.log.history import changed_by_others
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import ConcurrentWriteError
 from tensorlake_spark.writing.pipeline import drop_tensors, recomputed
@@ -25,7 +25,9 @@ from tensorlake_spark.writing.uncommitted import Uncommitted
 logger = logging.getLogger("tensorlake_spark")
 
 
-def commit_all(changes: Uncommitted, transaction: tuple[str, int] | None) -> Snapshot | None:
+def commit_all(
+    changes: Uncommitted, transaction: tuple[str, int] | None, seen: Collection[str] = ()
+) -> Snapshot | None:
     """Commit what a transaction has changed, and return the version that has it; None if nothing has changed.
 
     Parameters
@@ -34,6 +36,8 @@ def commit_all(changes: Uncommitted, transaction: tuple[str, int] | None) -> Sna
         The changes. Their data files are deleted if they are not committed.
     transaction : (str, int), or None
         Name and number of the batch.
+    seen : collection of str
+        Tensors, there or not, that the changes would not fit if another writer changed or made them.
 
     Raises
     ------
@@ -49,7 +53,7 @@ def commit_all(changes: Uncommitted, transaction: tuple[str, int] | None) -> Sna
         adds = changes.seal()
         if changes.base is None:
             create_table(changes.storage)
-        return _committed(changes, ids, adds, transaction)
+        return _committed(changes, ids, adds, transaction, seen)
     except BaseException:
         changes.discard()
         raise
@@ -60,8 +64,10 @@ def _committed(
     ids: Sequence[str],
     adds: Sequence[DataFile],
     transaction: tuple[str, int] | None,
+    seen: Collection[str],
 ) -> Snapshot | None:
-    storage, numbers = changes.storage, _numbers(changes, ids)
+    storage, known = changes.storage, _numbers(changes, {*ids, *seen})
+    numbers = {tensor_id: known.pop(tensor_id) for tensor_id in ids}
 
     def change(now: Snapshot) -> Snapshot | None:
         now.check_writable()
@@ -74,7 +80,7 @@ def _committed(
             removes = drop_tensors(now, changes.dropped, writer, besides=changes.removed)
             all_adds = [*adds, *writer.finish()]
             all_removes = [*sorted(changes.removed), *removes]
-            what = Change(numbers, all_adds, all_removes, "transaction", transaction)
+            what = Change(numbers, all_adds, all_removes, "transaction", transaction, seen=known)
             after = commit(storage, what)
         catalog.keep(after, len(all_adds))
         return after
@@ -93,7 +99,7 @@ def say_repeated(transaction: tuple[str, int] | None) -> None:
     logger.info("transaction %s is committed already; nothing is written", transaction)
 
 
-def _numbers(changes: Uncommitted, ids: Sequence[str]) -> dict[str, int | None]:
+def _numbers(changes: Uncommitted, ids: Collection[str]) -> dict[str, int | None]:
     """Return for each tensor the number of the last change that the transaction has seen."""
     if changes.base is None:
         return dict.fromkeys(ids)

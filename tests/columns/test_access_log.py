@@ -1,6 +1,7 @@
 """Reads of features are counted beside the table, and no read depends on it."""
 
 import logging
+import pickle
 import threading
 from collections import Counter
 
@@ -115,7 +116,23 @@ def test_a_damaged_log_is_left_out(tmp_path, caplog):
     (folder / "two.json").write_text('[[2, ["a"]]]')
     with caplog.at_level(logging.WARNING, "tensorlake_spark"):
         assert accessed(storage, "w") == {("a",): 2}
-    assert "one.json is damaged" in caplog.text
+    assert f"{folder_of('w')}/one.json is damaged" in caplog.text
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '[[1e400, ["a"]]]'])
+def test_a_log_with_numbers_or_lists_without_end_is_left_out(tmp_path, text):
+    folder = tmp_path / folder_of("w")
+    folder.mkdir(parents=True)
+    (folder / "one.json").write_text(text)
+    assert accessed(Storage(str(tmp_path)), "w") == {}
+
+
+def test_a_copy_of_a_table_that_counts_counts_for_itself(features):
+    features.record().read(["f1"])
+    copy = pickle.loads(pickle.dumps(features))
+    copy.read(["f1"])
+    assert ("f1",) in features.accessed  # which has written its count by then
+    assert copy.accessed == {("f1",): 2}
 
 
 def test_a_log_stays_small(monkeypatch):

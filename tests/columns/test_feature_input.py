@@ -89,3 +89,15 @@ def test_tables_without_columns_and_empty_names(lake):
     with pytest.raises(tl.InvalidTensorError, match="'' is not a name of a feature"):
         lake.features("x").write(pa.table({"": [1]}))
     assert lake.version is None
+
+
+def test_names_with_half_of_a_character(lake):
+    frame = pd.DataFrame([[1]], columns=["a\ud800"], dtype="int64")
+    with pytest.raises(tl.InvalidTensorError, match="has half of a character"):
+        lake.features("t").write(frame)
+
+
+def test_pandas_columns_of_the_other_byte_order_are_taken(lake):
+    frame = pd.DataFrame({"a": np.array([1.5, -2.0], ">f8"), "b": np.array([3, 4], ">i2")})
+    found = lake.features("t").write(frame).read()
+    assert found.equals(pa.table({"a": [1.5, -2.0], "b": pa.array([3, 4], "int16")}))

@@ -9,7 +9,7 @@ from tensorlake_spark.columns.feature_types import dtype_of_type, meaning_of, ty
 KINDS = [
     pa.bool_(), pa.int8(), pa.uint64(), pa.float16(), pa.float64(), pa.date32(), pa.date64(), pa.time32("ms"),
     pa.time64("ns"), pa.duration("s"), pa.timestamp("s"), pa.timestamp("ns", tz="Europe/Berlin"),
-    pa.timestamp("us", tz="+02:00"),
+    pa.timestamp("us", tz="+02:00"), pa.timestamp("us", tz="two\nlines"),
 ]  # fmt: skip
 
 

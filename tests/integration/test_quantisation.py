@@ -257,6 +257,16 @@ def test_chunks_of_the_fill_value(lake):
     assert lake.write("empty", np.zeros((0, 3), "f4"), quantize="int8")[...].shape == (0, 3)
 
 
+def test_a_fill_value_that_a_bound_is_too_fine_for_keeps_its_bits(lake):
+    """Its error came from Python: the empty bound of a codec without the step."""
+    x = np.full((4, 4), 0.1)
+    x[0, 0] = 7.25
+    ref = lake.write("x", x, quantize={"error": 1e-106}, fill_value=0.1, block_shape=(2, 2))
+    assert ref[...].tobytes() == x.tobytes()
+    lake.purge("x", region=(slice(0, 1), slice(0, 1)))
+    assert (lake["x"][...] == 0.1).all()
+
+
 def decoded(x, kind, block):
     """What a layout gives back of an array, without a table."""
     layout = layout_of("ftsf")

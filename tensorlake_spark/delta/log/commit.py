@@ -22,7 +22,6 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import RemoveAction
 
 from tensorlake_spark.delta.log import direct_commit
-from tensorlake_spark.delta.log.actions import commit_name, read_actions
 from tensorlake_spark.delta.log.data_file import DataFile, unsettle
 from tensorlake_spark.delta.log.requirements import SAMPLES, TENSORS
 from tensorlake_spark.delta.log.snapshot import Snapshot
@@ -40,7 +39,8 @@ from tensorlake_spark.errors import (
 ATTEMPTS = 60
 """How often a commit is tried before it gives up; waits grow to half a second."""
 
-_MARK = "tensorlake.commit"
+MARK = "tensorlake.commit"
+"""Where a commit of this package has its mark."""
 
 
 def app_of(tensor_id: str) -> str:
@@ -87,6 +87,8 @@ class Change:
     vectors : mapping of str to mapping
         For the files of `removes` that had a deletion vector in the version that the change was computed from, the
         vector as the log has it. A change of samples is stale if another writer has marked rows since.
+    seen : mapping of str to (int or None)
+        As `tensors`, for tensors that stay as they are: the change does not fit if another writer changed them.
     """
 
     tensors: Mapping[str, int | None]
@@ -102,6 +104,7 @@ class Change:
     is_whole: bool = False
     kind: str = TENSORS
     vectors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    seen: Mapping[str, int | None] = field(default_factory=dict)
     mark: str = field(default_factory=lambda: str(uuid.uuid4()))
 
 
@@ -203,8 +206,9 @@ def commit(storage: Storage, change: Change) -> Snapshot:
 
 def _check_fresh(snapshot: Snapshot, change: Change) -> None:
     """Raise StaleChange unless the tensors, counters and columns are those from which the change was computed."""
-    numbers = snapshot.transactions([app_of(tensor_id) for tensor_id in change.tensors])
-    for tensor_id, number in change.tensors.items():
+    known = {**change.seen, **change.tensors}
+    numbers = snapshot.transactions([app_of(tensor_id) for tensor_id in known])
+    for tensor_id, number in known.items():
         if numbers[app_of(tensor_id)] != number:
             raise StaleChange(tensor_id, snapshot)
     for app_id, (number, _) in change.counters.items():
@@ -318,7 +322,7 @@ def _commit_once(snapshot: Snapshot, change: Change) -> bool:
     if vectors:
         raise _marked(snapshot, sorted(vectors))
     properties = CommitProperties(
-        custom_metadata={_MARK: change.mark, "tensorlake.operation": change.operation},
+        custom_metadata={MARK: change.mark, "tensorlake.operation": change.operation},
         app_transactions=transactions,
         max_commit_retries=0,
     )
@@ -375,7 +379,7 @@ def _said(
         "operation": "WRITE",
         "operationParameters": {"mode": "Append", "partitionBy": "[]"},
         "engineInfo": f"tensorlake-spark delta-rs:py-{deltalake.__version__}",
-        _MARK: change.mark,
+        MARK: change.mark,
         "tensorlake.operation": change.operation,
     }
     removes = [
@@ -406,39 +410,6 @@ def _said(
     ]
 
 
-def changed_by_others(storage: Storage, first: int, last: int) -> set[str] | None:
-    """Return the files that were removed from a table with their rows, by commits that are not this package's.
-
-    What this package or a compaction removes, it writes anew.
-
-    Parameters
-    ----------
-    storage : Storage
-        The table.
-    first, last : int
-        The versions to look at.
-
-    Returns
-    -------
-    set of str, or None
-        Paths; None if the log does not have all of the versions any more.
-    """
-    found: set[str] = set()
-    with reaching(storage):
-        for version in range(first, last + 1):
-            try:
-                said = [*read_actions(storage, commit_name(version), ("commitInfo", "remove"))]
-            except FileNotFoundError:
-                return None
-            if not any(kind == "commitInfo" and _MARK in action for kind, action in said):
-                found |= {
-                    action["path"]
-                    for kind, action in said
-                    if kind == "remove" and action.get("dataChange", True)
-                }
-    return found
-
-
 def _is_there(snapshot: Snapshot, mark: str, since: int) -> bool:
     """Whether a commit after `since` has this mark: it may succeed and raise all the same."""
     count = snapshot.version - since
@@ -446,4 +417,4 @@ def _is_there(snapshot: Snapshot, mark: str, since: int) -> bool:
         return False
     with reaching(snapshot.storage):
         history = listed(lambda: snapshot.table.history(count), True)
-    return any(entry.get(_MARK) == mark for entry in history)
+    return any(entry.get(MARK) == mark for entry in history)

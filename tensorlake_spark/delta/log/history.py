@@ -10,10 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorlake_spark.delta.log.actions import TXN, commit_name, commit_times, json_actions
-from tensorlake_spark.delta.log.commit import app_of
+from tensorlake_spark.delta.log.actions import (
+    TXN,
+    commit_name,
+    commit_times,
+    json_actions,
+    read_actions,
+)
+from tensorlake_spark.delta.log.commit import MARK, app_of
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.store.storage import reaching
+from tensorlake_spark.delta.store.storage import Storage, reaching
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.threads import threads
 
@@ -153,3 +159,36 @@ def _parse(version: int, text: bytes, written: int) -> Commit:
         engine=info.get("engineInfo"),
         parameters=dict(info.get("operationParameters") or {}),
     )
+
+
+def changed_by_others(storage: Storage, first: int, last: int) -> set[str] | None:
+    """Return the files that were removed from a table with their rows, by commits that are not this package's.
+
+    What this package or a compaction removes, it writes anew.
+
+    Parameters
+    ----------
+    storage : Storage
+        The table.
+    first, last : int
+        The versions to look at.
+
+    Returns
+    -------
+    set of str, or None
+        Paths; None if the log does not have all of the versions any more.
+    """
+    found: set[str] = set()
+    with reaching(storage):
+        for version in range(first, last + 1):
+            try:
+                said = [*read_actions(storage, commit_name(version), ("commitInfo", "remove"))]
+            except FileNotFoundError:
+                return None
+            if not any(kind == "commitInfo" and MARK in action for kind, action in said):
+                found |= {
+                    action["path"]
+                    for kind, action in said
+                    if kind == "remove" and action.get("dataChange", True)
+                }
+    return found
