@@ -10,6 +10,7 @@ import atexit
 import hashlib
 import json
 import logging
+import os
 import threading
 import time
 import uuid
@@ -39,12 +40,16 @@ class AccessLog:
     def __init__(self, storage: Storage, table: str) -> None:
         self._storage = storage
         self._table = table
-        self._path = f"{folder_of(table)}/{uuid.uuid4()}.json"
+        self._begin()
+        atexit.register(self.flush)
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
+        self._path = f"{folder_of(self._table)}/{uuid.uuid4()}.json"
         self._counts: Counts = Counter()
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._written = 0.0
-        atexit.register(self.flush)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return how a copy is made, in another process too: it counts for itself, in a file of its own."""
@@ -52,6 +57,8 @@ class AccessLog:
 
     def count(self, names: Iterable[str]) -> None:
         """Count a read; what was counted is written every few seconds at the most."""
+        if self._process != os.getpid():  # a forked child, whose parent writes what it has counted
+            self._begin()
         with self._lock:
             self._counts[tuple(sorted(names))] += 1
             is_due = time.monotonic() - self._written > _EVERY_S
@@ -62,9 +69,10 @@ class AccessLog:
 
     def flush(self) -> None:
         """Write what was counted; an error is logged and no more."""
-        with (
-            self._writing
-        ):  # or an earlier count, that was slow to write, would take a later one's place
+        if self._process != os.getpid():
+            return
+        # Or an earlier count, that was slow to write, would take a later one's place.
+        with self._writing:
             with self._lock:
                 counts = bounded(self._counts)
             if counts:

@@ -1,6 +1,7 @@
 """Reads of features are counted beside the table, and no read depends on it."""
 
 import logging
+import os
 import pickle
 import threading
 from collections import Counter
@@ -155,3 +156,22 @@ def test_features_that_are_gone_have_no_place():
 def test_a_log_of_nothing_is_no_file(tmp_path):
     AccessLog(Storage(str(tmp_path)), "w").flush()
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_counts_for_itself(features):
+    features.record()
+    features.read(["f1"])
+    assert features.accessed == {("f1",): 1}
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            features.read(["f2"])
+            features.read(["f1"])
+            code = 0 if features.accessed == {("f1",): 2, ("f2",): 1} else 2
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    features.read(["f3"])
+    assert features.accessed == {("f1",): 2, ("f2",): 1, ("f3",): 1}
