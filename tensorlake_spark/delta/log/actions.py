@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,10 +23,32 @@ COMMIT = re.compile(rf"{LOG}/(\d{{20}})\.json")
 TXN = ("txn.appId", "txn.version")
 """What `read_actions` has to read for application transactions."""
 
+_PAUSES_S = 0.05, 0.2  # before a store is asked again for the files of a log that it does not show
+
 
 def commit_name(version: int) -> str:
     """Return the path of a commit in its table."""
     return f"{LOG}/{version:020}.json"
+
+
+def log_files(storage: Storage) -> list[pafs.FileInfo]:
+    """Return what the store says of the files of a log that is there.
+
+    A store that keeps its objects in a file system may show none of a folder while one comes. It is asked again.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no log.
+    """
+    filesystem, base = storage.place
+    where = pafs.FileSelector(f"{base}/{LOG}")
+    for pause in () if storage.is_local else _PAUSES_S:
+        try:
+            return list(filesystem.get_file_info(where))
+        except FileNotFoundError:
+            time.sleep(pause)
+    return list(filesystem.get_file_info(where))
 
 
 def commit_times(storage: Storage) -> dict[int, int]:
@@ -33,11 +56,9 @@ def commit_times(storage: Storage) -> dict[int, int]:
 
     That is what the store says when it is listed, which of an object store may be the second only.
     """
-    filesystem, base = storage.place
-    found = filesystem.get_file_info(pafs.FileSelector(f"{base}/{LOG}"))
     return {
         int(match[1]): info.mtime_ns // 1_000_000
-        for info in found
+        for info in log_files(storage)
         if info.is_file and (match := COMMIT.fullmatch(f"{LOG}/{info.base_name}"))
     }
 

@@ -17,11 +17,10 @@ from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.fs as pafs
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from tensorlake_spark.delta.log.actions import COMMIT, LOG, read_actions
+from tensorlake_spark.delta.log.actions import COMMIT, LOG, log_files, read_actions
 from tensorlake_spark.delta.log.time_travel import FILES_KEPT
 from tensorlake_spark.delta.store.paths import inside
 from tensorlake_spark.delta.store.storage import Storage, reaching
@@ -228,9 +227,7 @@ def _last(head: bytes) -> int:
 
 def _adds(storage: Storage, version: int) -> Iterator[Mapping[str, Any]]:
     """Yield what the log adds, from its newest whole checkpoint on, and in the order of the versions."""
-    filesystem, base = storage.place
-    listed = filesystem.get_file_info(pafs.FileSelector(f"{base}/{LOG}"))
-    paths = [f"{LOG}/{info.base_name}" for info in listed if info.is_file]
+    paths = [f"{LOG}/{info.base_name}" for info in log_files(storage) if info.is_file]
 
     def of(pattern: re.Pattern[str]) -> list[tuple[int, str]]:
         found = ((pattern.fullmatch(path), path) for path in paths)

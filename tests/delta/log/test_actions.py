@@ -3,10 +3,12 @@
 import json
 
 import numpy as np
+import pyarrow.fs as pafs
+import pytest
 
 import tensorlake_spark as tl
 from tensorlake_spark.delta.files import table_folder as folder
-from tensorlake_spark.delta.log.actions import COMMIT, commit_name, read_actions
+from tensorlake_spark.delta.log.actions import COMMIT, LOG, commit_name, log_files, read_actions
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 
@@ -58,3 +60,33 @@ def test_a_log_in_another_spelling_names_the_same_files(tmp_path):
         path.write_text("".join(f"{{{' ' * 40}{line[1:]}\n" for line in spelled))
     np.testing.assert_array_equal(tl.open(tmp_path / "lake")["a"][:], [0, 1, 9, 9, 9])
     assert folder.named(storage, folder.listing(storage)) == before
+
+
+class Hiding:
+    """Files of this machine, of which a folder is not there for the first `times` that it is listed."""
+
+    def __init__(self, times):
+        self.times = times
+
+    def get_file_info(self, selector):
+        self.times -= 1
+        if self.times >= 0:
+            raise FileNotFoundError(selector.base_dir)
+        return pafs.LocalFileSystem().get_file_info(selector)
+
+
+@pytest.mark.parametrize(("times", "found"), [(0, True), (2, True), (3, False)])
+def test_a_log_that_a_store_does_not_show_at_once_is_asked_for_again(tmp_path, times, found):
+    class Far(Storage):
+        is_local = False
+        place = Hiding(times), str(tmp_path)
+
+    (tmp_path / LOG).mkdir()
+    (tmp_path / LOG / "00000000000000000000.json").touch()
+    if found:
+        assert [info.base_name for info in log_files(Far(str(tmp_path)))] == [
+            "00000000000000000000.json"
+        ]
+    else:
+        with pytest.raises(FileNotFoundError):
+            log_files(Far(str(tmp_path)))
