@@ -70,9 +70,8 @@ def duckdb_relational(given: Given) -> Figures:
 
     files = [f"'{uri.removeprefix('file://')}'" for uri in DeltaTable(given["place"]).file_uris()]
     con = duckdb.connect()
-    con.execute(
-        "SET GLOBAL parquet_metadata_cache = true"
-    )  # or it reads the footers for each answer
+    # Or it reads the footers for each answer.
+    con.execute("SET GLOBAL parquet_metadata_cache = true")
     con.execute(f"CREATE VIEW dataset AS SELECT * FROM read_parquet([{', '.join(files)}])")
     con.execute(f"CREATE VIEW cities AS SELECT * FROM read_parquet('{given['cities']}')")
     out = {}

@@ -154,19 +154,22 @@ def _lengths(lengths: pa.Array) -> Array:
 
 
 def _text_lengths(array: pa.Array) -> Array:
-    offsets = array.buffers()[1]
-    if array.null_count or offsets is None:
+    if array.null_count or array.buffers()[1] is None:
         return _lengths(pc.binary_length(array))
-    marks = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1]
-    return np.diff(marks).astype("<i8")
+    return np.diff(_marks(array)).astype("<i8")
+
+
+def _marks(array: pa.Array) -> Array:
+    """Return where in the bytes of all texts each begins, and where the last one ends."""
+    return np.frombuffer(array.buffers()[1], np.int32)[array.offset :][: len(array) + 1]
 
 
 def _bytes(array: pa.Array) -> memoryview:
     """Return the bytes of all texts of an array, one after the other."""
-    _, offsets, data = array.buffers()
+    data = array.buffers()[2]
     if data is None or not len(array):
         return memoryview(b"")
-    marks = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1]
+    marks = _marks(array)
     return memoryview(data)[int(marks[0]) : int(marks[-1])]
 
 
