@@ -16,7 +16,7 @@ from tensorlake_spark.query.functions.registry import find
 SCALAR, ARRAY = "scalar", "array"
 """What Spark computes itself, and a tensor a row. Others are one value a row that NumPy computes."""
 
-TEXT, DATE, TIME = "text", "date", "time"
+TEXT, DATE, TIME, TIME_NTZ = "text", "date", "time", "time_ntz"
 
 EQUAL, EQUALS = "equal", "equals"
 """A tensor, or the tensors of a group, as Spark can compare them."""
@@ -43,7 +43,8 @@ class Kind:
     Attributes
     ----------
     name : str
-        `SCALAR`, `ARRAY`, ``"number"``, ``"int"``, ``"bool"``, `TEXT`, `DATE` or `TIME`.
+        `SCALAR`, `ARRAY`, ``"number"``, ``"int"``, ``"bool"``, `TEXT`, `DATE`, `TIME` or
+        `TIME_NTZ`.
     ndim : int, or None
         Axes of an array, if that is known.
     form : str, or None

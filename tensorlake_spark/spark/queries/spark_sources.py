@@ -34,7 +34,15 @@ from tensorlake_spark.query.view import View
 from tensorlake_spark.spark.cluster.s3a import options_in_session
 from tensorlake_spark.spark.frames.sample_decoding import is_tensor
 from tensorlake_spark.spark.frames.sample_frame import flat_samples, spark_place
-from tensorlake_spark.spark.queries.result_kinds import ARRAY, DATE, SCALAR, TEXT, TIME, Kind
+from tensorlake_spark.spark.queries.result_kinds import (
+    ARRAY,
+    DATE,
+    SCALAR,
+    TEXT,
+    TIME,
+    TIME_NTZ,
+    Kind,
+)
 from tensorlake_spark.spark.queries.view_columns import computed_columns, view_udf
 from tensorlake_spark.spark.source.schemas import SPARK_TYPES, TENSOR, arrow_type
 
@@ -349,8 +357,10 @@ def _element(kind: t.DataType) -> str:
         return "bool"
     if isinstance(kind, t.DateType):
         return DATE
-    if isinstance(kind, (t.TimestampType, t.TimestampNTZType)):
+    if isinstance(kind, t.TimestampType):
         return TIME
+    if isinstance(kind, t.TimestampNTZType):
+        return TIME_NTZ
     return "int" if isinstance(kind, t.IntegralType) else "number"
 
 

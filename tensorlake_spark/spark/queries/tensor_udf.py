@@ -35,6 +35,7 @@ TYPES: dict[str, t.DataType] = {
     "text": t.StringType(),
     "date": t.DateType(),
     "time": t.TimestampType(),
+    "time_ntz": t.TimestampNTZType(),
     "array": TENSOR,
     "texts": t.ArrayType(t.StringType()),
 }

@@ -485,6 +485,24 @@ def test_lists_of_scalars_are_the_same(spark, lists, sql):
     assert same(spark, sql, ds=lists, parameters=parameters)
 
 
+def test_elements_of_lists_of_times_are_those_of_any_zone(spark):
+    noon = dt.datetime(2020, 1, 1, 12)
+    frame = spark.sql(
+        "SELECT array(TIMESTAMP_NTZ '2020-01-01 12:00:00') AS plain, "
+        "array(TIMESTAMP '2020-01-01 12:00:00Z') AS zoned"
+    )
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    try:
+        spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+        found = query(
+            spark, "SELECT plain[0] AS plain, zoned[0] AS zoned FROM t", t=frame
+        ).toArrow()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+    assert found["plain"][0].as_py() == noon
+    assert found["zoned"][0].as_py() == noon.replace(tzinfo=dt.timezone.utc)
+
+
 def test_lists_are_ordered_by_an_element(spark, lists):
     rows = same(spark, "SELECT k FROM ds WHERE k IS NOT NULL ORDER BY k[0] DESC", True, ds=lists)
     assert [row["k"][1] for row in rows] == [4, 3, 2, 1, 0]
