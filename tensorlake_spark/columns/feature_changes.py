@@ -26,6 +26,7 @@ from tensorlake_spark.columns.feature_types import dtype_of_type, meaning_of
 from tensorlake_spark.columns.feature_values import Columns, Nulls, StoredColumns
 from tensorlake_spark.errors import InvalidTensorError, TensorExistsError, did_you_mean
 from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.layouts.coding.chain import TRANSPOSE
 from tensorlake_spark.layouts.coding.codec import codec_of, encode
 from tensorlake_spark.layouts.coding.codec_choice import BY_TRYING
 from tensorlake_spark.rows.metadata import Meta
@@ -43,7 +44,7 @@ Array = np.ndarray[Any, Any]
 SAVING = 0.2
 """What a codec must save of the bytes of new features."""
 
-NULL_CODEC = "zstd"
+NULL_CODEC = "transpose+zstd"
 NULL_MARK = {MARK: {"null": True}}
 """How the tensor of what is null is coded, and its attributes."""
 
@@ -232,8 +233,8 @@ class FeatureChange:
         )  # fmt: skip
         view = self.changes.changing(old, name)
         source = ArraySource(data, data.shape, data.dtype)
-        if old is None and codec == "auto":
-            options = replace(options, codec=choose_codec(source.sample(BLOCK)))
+        if old is None and codec in BY_TRYING:
+            options = replace(options, codec=choose_codec(source.sample(BLOCK), codec))
         write.write_to(view, name, old, source, "append", axis, options, self.done)
 
     def _describe(self, meta: Meta, mark: dict[str, Any]) -> None:
@@ -251,24 +252,34 @@ class FeatureChange:
             write.delete_from(self.changes.changing(None, name), name)
 
 
-def choose_codec(sample: Array) -> str:
-    """Return the codec of a new tensor of features: the one that makes a sample smallest, or ``raw``.
+def choose_codec(sample: Array, how: str = "auto") -> str:
+    """Return the codec of a new tensor of features, each of which lies in one piece.
 
-    A read of one feature decompresses all sixteen of a block. So a codec that saves less than `SAVING` is not
-    worth its time, and values that lie in the file as they are can be picked out of it.
+    A read of one feature decompresses all sixteen of a block. So for ``"auto"`` a codec that saves less than `SAVING`
+    is not worth its time: values that lie in the file as they are can be picked out of it.
+
+    Parameters
+    ----------
+    sample : ndarray, shape (rows, features)
+        Some of them.
+    how : str
+        One of `BY_TRYING`.
 
     Examples
     --------
     >>> choose_codec(np.random.default_rng(0).standard_normal((512, 16), np.float32))
-    'raw'
+    'transpose+raw'
     >>> choose_codec(np.zeros((512, 16), np.float32))
-    'zstd'
+    'transpose+zstd'
     """
     if not sample.size:
-        return "zstd"
-    name = layout_of("ftsf").choose_codec(sample)
-    block = np.ascontiguousarray(sample)
-    return name if len(encode(block, codec_of(name))[1]) <= (1 - SAVING) * block.nbytes else "raw"
+        return f"{TRANSPOSE}zstd"
+    block = np.ascontiguousarray(sample.T)
+    if how == "smallest":
+        return TRANSPOSE + layout_of("ftsf").smallest_codec(block)
+    name = layout_of("ftsf").choose_codec(block)
+    saves = len(encode(block, codec_of(name))[1]) <= (1 - SAVING) * block.nbytes
+    return TRANSPOSE + (name if saves else "raw")
 
 
 def check_codec(codec: str, schema: pa.Schema) -> None:

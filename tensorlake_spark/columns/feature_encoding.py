@@ -32,6 +32,7 @@ from tensorlake_spark.columns.feature_set import (
 )
 from tensorlake_spark.columns.feature_values import Columns
 from tensorlake_spark.layouts import grid_of
+from tensorlake_spark.layouts.coding.codec_choice import BY_TRYING
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.tensor.spec import TensorSpec
 from tensorlake_spark.writing.append import longer_labels
@@ -156,7 +157,7 @@ def _new(
     sample = Columns([whole(column) for column in some.columns], dtype)[:, :]
     source = _Sampled((rows.rows, len(names)), np.dtype(dtype), sample)
     options = WriteOptions(
-        layout="ftsf", block_shape=BLOCK, codec=choose_codec(sample) if codec == "auto" else codec,
+        layout="ftsf", block_shape=BLOCK, codec=choose_codec(sample, codec) if codec in BY_TRYING else codec,
         attrs=attrs, axes=AXES, labels={AXES[1]: names},
     )  # fmt: skip
     return Continued(new_spec(name, source, options), tuple(names), False, (0, 0), 0)

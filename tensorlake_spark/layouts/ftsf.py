@@ -20,7 +20,8 @@ from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.indexing import AnySelection, Box
 from tensorlake_spark.layouts import result_memory
 from tensorlake_spark.layouts.coding import codec as codecs
-from tensorlake_spark.layouts.coding.chain import KNOWN, parted
+from tensorlake_spark.layouts.coding.block_stacks import decode_stack
+from tensorlake_spark.layouts.coding.chain import KNOWN, TRANSPOSE, parted
 from tensorlake_spark.layouts.coding.codec_choice import choose_codec, smallest_codec
 from tensorlake_spark.layouts.layout import Layout, grid_of
 from tensorlake_spark.layouts.quantization import bit_rounding, quantized_block
@@ -116,14 +117,18 @@ class Ftsf(Layout):
             yield cell.intersect(box)
 
     def encode(self, part: Any, lo: Sequence[int], spec: TensorSpec) -> list[Row]:
-        part = np.ascontiguousarray(native(part)).reshape(part.shape)
-        if part.size == 0 or is_fill(part, spec.fill_value):
+        turned = str(spec.codec).startswith(TRANSPOSE)
+        stored = np.ascontiguousarray(native(part).T if turned else native(part))
+        if part.size == 0 or is_fill(stored, spec.fill_value):
             return []
-        return [self.chunk(part, lo, spec)]
+        return [self.chunk((stored.T if turned else stored).reshape(part.shape), lo, spec)]
 
     @staticmethod
     def chunk(part: Array, lo: Sequence[int], spec: TensorSpec) -> Row:
-        """Return the row of a chunk, C-contiguous and in native byte order, whatever it holds."""
+        """Return the row of a chunk in native byte order, whatever it holds.
+
+        It is C-contiguous, or its transpose is where the codec transposes.
+        """
         hi = tuple(a + n for a, n in zip(lo, part.shape, strict=True))
         known = quantization_in(spec)
         if known is not None and known.bound is not None and known.kind == "relative":
@@ -194,7 +199,7 @@ class Ftsf(Layout):
                 stack = None
                 if len(some) > 1:
                     values = [payload[i].values for i in some]
-                    stack = codecs.decode_stack(values, codec, shape, spec.dtype)
+                    stack = decode_stack(values, codec, shape, spec.dtype)
                 for place, i in enumerate(some):
                     src, dst = selection.project(lo[i].tolist(), hi[i].tolist())
                     if stack is not None:

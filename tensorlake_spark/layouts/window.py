@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tensorlake_spark.errors import InvalidTensorError, UnsupportedDtypeError
+from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError, UnsupportedDtypeError
 from tensorlake_spark.indexing import AnySelection, Box
 from tensorlake_spark.layouts.coding import codec as codecs
+from tensorlake_spark.layouts.coding.chain import TRANSPOSE
 from tensorlake_spark.layouts.ftsf import Ftsf, is_fill
 from tensorlake_spark.layouts.layout import grid_of
 from tensorlake_spark.layouts.timelines.sliding import (
@@ -83,6 +84,14 @@ class Window(Ftsf):
         self.check_tensor(shape, dtype)
         width = min(max(1, shape[1]), _WIDE_BYTES // dtype.itemsize)
         return min(max(1, shape[0]), BLOCK_BYTES // (width * dtype.itemsize), MAX_ROWS), width
+
+    def check_codec(self, name: str) -> str:
+        if name.startswith(TRANSPOSE):
+            raise InvalidOptionError(
+                "layout window has no step transpose, for a timeline has one axis; take codec "
+                f"{name.removeprefix(TRANSPOSE)!r}"
+            )
+        return super().check_codec(name)
 
     def choose_codec(self, sample: Array) -> str:
         return super().choose_codec(_typical(sample))

@@ -14,11 +14,15 @@ from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import CorruptDataError, InvalidKeyError
 from tensorlake_spark.indexing import select
 from tensorlake_spark.layouts import AnySelection, stored_layout
+from tensorlake_spark.layouts.coding.chain import TRANSPOSE
 from tensorlake_spark.layouts.quantization.native_blocks import CODES, Codes, native_fill
 from tensorlake_spark.progress import progress
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.rows.row import Totals
 from tensorlake_spark.tensor.spec import TensorSpec
+
+_SMALL_ROW = 256 << 10  # bytes, up to which Python takes as long for a row as copying does
+_SHORT, _SHORT_OF_SMALL_ROWS = 16 << 20, 128 << 20  # bytes, up to which `_is_short_copy` says yes
 
 
 def is_full(meta: Meta) -> bool:
@@ -109,9 +113,19 @@ def _decode(
             columns,
             lambda batch: layout.decode(batch, spec, selection, result),
             done,
+            one_by_one=_is_short_copy(meta, read_plan.n_bytes),
         )
     if verify:
         check_totals(meta, selection, sum(found, Totals()))
+
+
+def _is_short_copy(meta: Meta, nbytes: int) -> bool:
+    """Whether one thread reads so many bytes sooner than several: they are only copied, and the rest is Python."""
+    codec, totals = meta.spec.codec, meta.totals
+    if codec is None or codec.removeprefix(TRANSPOSE) != "raw":
+        return False
+    has_small_rows = totals.nbytes <= _SMALL_ROW * totals.rows
+    return nbytes <= (_SHORT_OF_SMALL_ROWS if has_small_rows else _SHORT)
 
 
 def _new_result(meta: Meta, selection: AnySelection, full: bool) -> Any:

@@ -134,3 +134,17 @@ def test_features_that_are_added_leave_a_tensor_of_that_name_alone(lake):
         features.add(pa.table({"b": [1, 2]}))
     assert lake["t/int64"].shape == (2, 1)
     assert lake.features("t").names == ["a"]
+
+
+def test_each_feature_of_a_block_lies_in_one_piece(lake):
+    steps = np.cumsum(np.random.default_rng(0).integers(-2, 3, (6000, 20)), axis=0)
+    table = pa.table({f"f{k}": column for k, column in enumerate(steps.T)})
+    for codec, first in (("auto", "transpose+"), ("smallest", "transpose+"), ("zstd", "zstd")):
+        features = lake.features(codec).write(table, codec=codec)
+        assert lake[f"{codec}/int64"].codec.startswith(first)
+        assert features.read().equals(table)
+        assert features.read(["f19", "f3"], slice(4000, 5000)).equals(
+            table.select(["f19", "f3"])[4000:5000]
+        )
+    sizes = {codec: lake[f"{codec}/int64"].stored_bytes for codec in ("auto", "smallest", "zstd")}
+    assert sizes["smallest"] <= sizes["auto"] < sizes["zstd"] / 3

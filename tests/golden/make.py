@@ -30,6 +30,7 @@ SPARSE = HERE.parent / "sparse"
 CODECS = HERE.parent / "codecs"
 WINDOW = HERE.parent / "window"
 QUANTIZED = HERE.parent / "quantization"
+COLUMNS = HERE.parent / "columns"
 SAMPLES = HERE.parent / "samples"
 RUN = 30
 """Elements of a row of a tensor whose name ends in ``runs``: a small one has several rows then."""
@@ -223,6 +224,54 @@ def make_quantized() -> None:
     tell(QUANTIZED, expected, "quantised tensors", "the elements that are read")
 
 
+def column_tensors() -> dict[str, tuple[np.ndarray, dict]]:
+    """Return what the table of columns holds beside features: id -> (array, options of `write`)."""
+    rng = np.random.default_rng(13)
+    smooth = np.cumsum(rng.integers(-3, 4, (3, 37, 9)), axis=1).astype(np.int16)
+    prices = np.round(rng.lognormal(4, 1, (40, 3)), 2)
+    prices[30, 1] = np.nan  # this block has another codec
+    parts = rng.integers(0, 256, (11, 4, 8), np.uint8).view(np.complex64)[..., 0]
+    out: dict[str, tuple[np.ndarray, dict]] = {}
+    for codec in ("raw", "zstd", "delta(-2)+shuffle+zstd", "lorenzo+zigzag+bins+zstd", "pco"):
+        out[f"transpose+{codec}/int16"] = (smooth, {"block_shape": (2, 34, 5)})
+    out["transpose+shuffle+zstd/complex64"] = (parts, {"block_shape": (8, 3)})
+    out["transpose+decimal(2)+shuffle+zstd/prices"] = (prices, {"block_shape": (20, 3)})
+    out["transpose+raw/line"] = (smooth[0, :, 0].copy(), {"block_shape": (20,)})
+    out["transpose+zstd/scalar"] = (np.array(-3.5), {})
+    for name, (_, options) in out.items():
+        options["codec"] = name.rpartition("/")[0]
+    return out
+
+
+def feature_columns() -> pa.Table:
+    """Return a table of features: of several dtypes, with nulls and with a type of its own."""
+    k = np.arange(50)
+    return pa.table(
+        {
+            "score": pa.array(np.sin(k).astype(np.float32)),
+            "clicks": pa.array([None if i % 7 == 3 else int(i * i) for i in k], pa.int64()),
+            "share": pa.array(np.round(np.cos(k), 2).astype(np.float32)),
+            "new": pa.array([None if i == 9 else bool(i % 3) for i in k]),
+            "seen": pa.array(k * 10**9, pa.timestamp("ns", "UTC")),
+        }
+    )
+
+
+def make_columns() -> None:
+    """Write the table of tensors whose columns lie in one piece: some of their own, and those of features."""
+    made = column_tensors()
+    lake = write_together(COLUMNS, made)
+    lake.features("ctr").write(feature_columns())
+    forget_place(COLUMNS / "table")
+    arrays = {name: x for name, (x, _) in made.items()}
+    arrays |= {name: lake[name][...] for name in lake if name not in made}
+    expected = {
+        name: {"dtype": x.dtype.name, "shape": x.shape, "bytes": np.ascontiguousarray(x).tobytes().hex()}
+        for name, x in arrays.items()
+    }  # fmt: skip
+    tell(COLUMNS, expected, "columns in one piece", "the elements")
+
+
 def write_sparse(lake: tl.TensorLake, name: str, golden: Any) -> tl.TensorRef:
     """Write one tensor of sparse.py, part by part."""
     whole = runs.RUN
@@ -340,6 +389,7 @@ def main() -> int:
         (CODECS, make_codecs),
         (WINDOW, make_window),
         (QUANTIZED, make_quantized),
+        (COLUMNS, make_columns),
         (SAMPLES, make_samples),
     ):
         if (where / "table").exists():

@@ -58,6 +58,30 @@ def test_golden_tensors_of_later_steps(name):
     )
 
 
+COLUMNS = HERE.parent / "columns"
+TURNED = json.loads((COLUMNS / "expected.json").read_text())
+
+
+@pytest.mark.parametrize("name", sorted(TURNED))
+def test_golden_tensors_of_columns(name):
+    lake = tl.open(COLUMNS / "table", create=False)
+    assert list(lake) == sorted(TURNED)
+    ref, want = lake[name], TURNED[name]
+    assert ref.codec.startswith("transpose+")
+    x = np.frombuffer(bytes.fromhex(want["bytes"]), dtype_of(want["dtype"])).reshape(want["shape"])
+    assert bits(ref[...]) == bits(x)
+    assert bits(ref[..., 1:] if x.ndim else ref[()]) == bits(x[..., 1:] if x.ndim else x[()])
+    tensors = MAKE["column_tensors"]()
+    assert (name in tensors and bits(tensors[name][0]) == bits(x)) or name.startswith("ctr/")
+
+
+def test_golden_features():
+    features = tl.open(COLUMNS / "table", create=False).features("ctr")
+    want = MAKE["feature_columns"]()
+    assert features.read().equals(want)
+    assert features.read(["new", "score"], slice(5, 20)).equals(want.select(["new", "score"])[5:20])
+
+
 QUANTIZED = HERE.parent / "quantization"
 FEWER = json.loads((QUANTIZED / "expected.json").read_text())
 

@@ -389,6 +389,10 @@ def offsets(row, sides, params):
 def dense(data, sides, dtype, codec):
     """Layout ftsf: the bytes of every element of a chunk, in C order."""
     SEEN.add(codec)
+    if codec.startswith("transpose+"):
+        turned = dense(data, sides[::-1], dtype, codec[10:])
+        backwards = dict(zip(product(*map(range, sides[::-1])), turned, strict=True))
+        return [backwards[place[::-1]] for place in product(*map(range, sides))]
     kind, size = form_of(dtype)
     word = size // 2 if kind == "c" else size
     shape = [*sides[:-1], sides[-1] * 2] if kind == "c" and sides else [*sides]
@@ -891,6 +895,20 @@ def test_a_stranger_reads_the_golden_tables_of_later_steps():
     }  # fmt: skip
 
 
+def test_a_stranger_reads_the_golden_table_of_columns():
+    SEEN.clear()
+    rows = rows_of(GOLDEN / "v1" / "columns" / "table")
+    want = json.loads((GOLDEN / "v1" / "columns" / "expected.json").read_text())
+    assert sorted(rows) == sorted(want)
+    for name, entry in want.items():
+        shape, dtype, _, found = tensor(rows[name])
+        assert ([*shape], dtype) == (entry["shape"], entry["dtype"])
+        got = b"".join(found[place] for place in product(*map(range, shape))).hex()
+        assert got == entry["bytes"]
+    turned = {codec[10:] for codec in SEEN if str(codec).startswith("transpose+")}
+    assert {"raw", "zstd", "pco", "delta(-2)+shuffle+zstd", "decimal(2)+shuffle+zstd"} <= turned
+
+
 def test_a_stranger_reads_the_golden_table_of_quantised_tensors():
     SEEN.clear()
     rows = rows_of(GOLDEN / "v1" / "quantization" / "table")
@@ -933,6 +951,7 @@ def test_a_stranger_reads_the_golden_table_of_quantised_tensors():
 LATER = {
     "zigzag+zstd", "delta(-1)+zigzag+shuffle+zstd", "delta(-2)+zigzag+bins+zstd", "lorenzo+zstd",
     "lorenzo+zigzag+shuffle+zstd", "lorenzo+zigzag+bins+zstd", "bins+zstd", "decimal(2)+delta(-1)+zigzag+bins+zstd",
+    "transpose+raw", "transpose+delta(-2)+shuffle+zstd", "transpose+decimal(1)+lorenzo+zstd",
 }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tensorlake_spark.errors import CorruptDataError, InvalidOptionError
 from tensorlake_spark.indexing import select
 from tensorlake_spark.layouts import layout_of
-from tensorlake_spark.layouts.coding.chain import CODECS
+from tensorlake_spark.layouts.coding.chain import CODECS, TRANSPOSE
 from tensorlake_spark.layouts.coding.pco import number_of
 from tensorlake_spark.layouts.ftsf import CHUNK_BYTES, paper_block
 from tensorlake_spark.layouts.testing.laws import LayoutLaws
@@ -23,7 +23,7 @@ class TestFtsf(LayoutLaws):
         name = data.draw(st.none() | st.sampled_from(list(CODECS)), label="codec")
         if name is None or (CODECS[name].pco and number_of(dense.dtype) is None):
             return super().codec(data, dense)
-        return name
+        return data.draw(st.sampled_from(["", "", TRANSPOSE]), label="first") + name
 
 
 @pytest.mark.parametrize("chunk_rank", range(5))

@@ -257,3 +257,8 @@ def test_a_sparse_tensor_may_become_one_that_slides(tmp_path):
 def test_estimate_knows_what_slides():
     found = tl.estimate(slid(3000, 64, 11, users=6)).set_index("layout")["bytes"]
     assert found["window"] < found["ftsf"]
+
+
+def test_a_timeline_is_not_transposed(lake):
+    with pytest.raises(InvalidOptionError, match=r"window has no step transpose.*take codec 'zstd'"):
+        lake.write("x", np.arange(12).reshape(4, 3), layout="window", codec="transpose+zstd")

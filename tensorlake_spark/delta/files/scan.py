@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -288,6 +288,7 @@ def read(
     columns: Sequence[str],
     visit: Callable[[pa.RecordBatch], Any],
     progress: Callable[[int], None] | None = None,
+    one_by_one: bool = False,
 ) -> list[Any]:
     """Read all that a plan names and call `visit` with every batch, from several threads.
 
@@ -301,6 +302,8 @@ def read(
         Takes a RecordBatch; what it returns is collected, in any order.
     progress : callable, optional
         Called with the bytes of every piece that is done.
+    one_by_one : bool
+        See `each_piece`.
 
     Raises
     ------
@@ -312,8 +315,8 @@ def read(
         with of_file:
             return [visit(batch) for batch in batches]
 
-    found = each_piece(snapshot, read_plan, columns, each, progress)
-    return [result for results in found for result in results]
+    found = each_piece(snapshot, read_plan, columns, each, progress, one_by_one=one_by_one)
+    return [*chain(*found)]
 
 
 def each_piece(
@@ -337,14 +340,12 @@ def each_piece(
     snapshot, read_plan, columns, visit, progress
         As for `read`; `visit` takes the batches of a piece, and a context for what it decodes: errors in it become
         those of a damaged file. What it computes with that belongs outside, where errors stay what they are.
-    job_bytes : int
-        Of a piece, about, where the table is in a file system: of fewer pieces come fewer results.
+    job_bytes, batch_bytes : int
+        Of a piece and of a batch, about, where the table is in a file system: of fewer pieces come fewer results.
     gives_back : bool
         Whether the pages of mapped files no longer count as memory of the process once they were visited.
     one_by_one : bool
         Whether pieces are visited one after the other. From an object store, others are fetched meanwhile.
-    batch_bytes : int
-        Of a batch, about, where the table is in a file system.
     """
     storage = snapshot.storage
     keeps = {file.path: snapshot.kept(file.path) for file in read_plan.files}  # before threads ask

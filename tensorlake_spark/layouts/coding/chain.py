@@ -4,6 +4,8 @@ A codec has a name such as ``delta(-2)+shuffle+zstd``, a chain of steps that is 
 writing. The name is stored in every row, so a reader needs nothing else. The steps work on the bit patterns
 of the elements (as unsigned integers), which is why NaN payloads and signed zeros survive:
 
+``transpose``
+    The axes in the opposite order, for all that follows: of a table, column after column.
 ``decimal(k)``
     Floats with k decimal places become integers. A block that has others takes `UNFIT` instead.
 ``delta(-1)``
@@ -54,6 +56,7 @@ SINCE = {
     "zigzag": "0.2.0",
     "nibbles": "0.2.0",
     "bins": "0.2.0",
+    "transpose": "0.2.0",
     "decimal": "0.2.0",
     "pco": "0.2.0",
     "cast": "0.2.0",
@@ -71,6 +74,9 @@ UNFIT = "shuffle+zstd"
 
 CASTS = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 """The dtypes of the step ``cast``."""
+
+TRANSPOSE = "transpose+"
+"""How the name of a codec begins that has this step, after a step that quantises."""
 
 _FIRST = re.compile(r"(int8|split|cast\(\w+\)|error\([^()]*\))\+(.*)", re.DOTALL)
 
@@ -93,6 +99,8 @@ class Codec:
         Whether the codec has these steps.
     places : int or None
         Decimal places of the step ``decimal``.
+    turned : Codec or None
+        Of a codec with the step ``transpose``: what follows it. The codec itself has no other step then.
     """
 
     name: str
@@ -105,6 +113,7 @@ class Codec:
     pco: bool = False
     places: int | None = None
     nibbles: bool = False
+    turned: Codec | None = None
 
     def beginning(
         self, shape: Sequence[int], src: Sequence[slice], word_bytes: int
@@ -150,9 +159,10 @@ def _chains() -> dict[str, Codec]:
 
 
 CODECS = _chains()
-"""Every codec that this package knows, by name."""
+"""Every codec that this package knows, by name; each of them may follow `TRANSPOSE`."""
 
 
+@lru_cache(maxsize=1024)
 def codec_of(name: str) -> Codec:
     """Return the codec of that name.
 
@@ -163,16 +173,19 @@ def codec_of(name: str) -> Codec:
 
     Examples
     --------
-    >>> codec_of("delta(-2)+zigzag+shuffle+zstd").delta
-    -2
+    >>> codec_of("delta(-2)+zigzag+shuffle+zstd").delta, codec_of("transpose+raw").turned.name
+    (-2, 'raw')
     """
-    if name not in CODECS:
-        raise InvalidOptionError(
-            f"unknown codec {name!r}{did_you_mean(name, CODECS)}; known are raw, pco, and chains of these steps "
-            "in this order, all but the last optional: decimal(0) to decimal(9), one of delta(-1), delta(-2) and "
-            "lorenzo, zigzag, one of shuffle, nibbles and bins, zstd"
-        )
-    return CODECS[name]
+    inner = name.removeprefix(TRANSPOSE)
+    if inner in CODECS:
+        found = CODECS[inner]
+        return found if inner == name else Codec(name, 0, False, False, turned=found)
+    near = did_you_mean(name, (*CODECS, *(TRANSPOSE + known for known in CODECS)))
+    raise InvalidOptionError(
+        f"unknown codec {name!r}{near}; known are raw, pco, and chains of these steps in this order, all but the last "
+        "optional: transpose, decimal(0) to decimal(9), one of delta(-1), delta(-2) and lorenzo, zigzag, one of "
+        "shuffle, nibbles and bins, zstd; transpose may stand before raw and pco too"
+    )
 
 
 def parted(name: str) -> tuple[str, str]:
@@ -208,7 +221,7 @@ def is_known(name: str) -> bool:
     (True, False, False, False)
     """
     step, inner = parted(name)
-    if inner not in CODECS:
+    if inner.removeprefix(TRANSPOSE) not in CODECS:
         return False
     given = argument_of(step)
     if step.startswith("cast"):
@@ -239,7 +252,7 @@ class _Known(Collection[str]):
 
 
 KNOWN: Collection[str] = _Known()
-"""What this package reads: ``name in KNOWN``. It lists those without a step that quantises."""
+"""What this package reads: ``name in KNOWN``. It lists those without a step that quantises or transposes."""
 
 
 def reader_of(name: Any) -> str:

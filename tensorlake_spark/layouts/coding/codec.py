@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from tensorlake_spark.layouts.coding import (
     pco,
     zigzag,
 )
-from tensorlake_spark.layouts.coding.chain import CODECS, UNFIT, Codec, codec_of
+from tensorlake_spark.layouts.coding.chain import CODECS, TRANSPOSE, UNFIT, Codec, codec_of
 from tensorlake_spark.layouts.coding.decompression import inflate, inflate_beginning
 from tensorlake_spark.layouts.kernels.steps import Steps
 
@@ -36,7 +35,6 @@ __all__ = [
     "codec_of",
     "decode",
     "decode_into",
-    "decode_stack",
     "encode",
     "words",
 ]
@@ -70,7 +68,7 @@ def words(array: Array) -> Array:
     return array.view(np.dtype(f"<u{size}"))
 
 
-def _word_shape(
+def shape_of_words(
     shape: Sequence[int], dtype: np.dtype[Any]
 ) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """Shape and dtype of `words` of an array of `shape` and `dtype`."""
@@ -80,7 +78,7 @@ def _word_shape(
     return out, np.dtype(f"<u{dtype.itemsize}")
 
 
-def _delta_axis(codec: Codec, ndim: int) -> int:
+def delta_axis(codec: Codec, ndim: int) -> int:
     """0 where the block has no such axis: the step then does nothing."""
     return codec.delta if -codec.delta <= ndim else 0
 
@@ -91,7 +89,7 @@ def encode(array: Array, codec: Codec) -> tuple[str, bytes]:
     Parameters
     ----------
     array : ndarray
-        C-contiguous, native byte order, not empty.
+        Native byte order, not empty; C-contiguous, or of any order for a codec that transposes.
     codec : Codec
         How to write it. A block that does not fit its step ``decimal`` takes `UNFIT` instead.
 
@@ -102,6 +100,9 @@ def encode(array: Array, codec: Codec) -> tuple[str, bytes]:
     MissingDependencyError
         If the codec needs a package that is not installed.
     """
+    if codec.turned is not None:
+        name, payload = encode(np.ascontiguousarray(array.T), codec.turned)
+        return TRANSPOSE + name, payload
     if codec.pco:
         return codec.name, pco.encode(array)
     if codec.places is not None:
@@ -138,7 +139,7 @@ def _stepped(block: Array, steps: Steps) -> Array:
 def steps_of(codec: Codec, shape: Sequence[int], dtype: np.dtype[Any]) -> Steps:
     """Return what a codec does to the words of a block of `shape` and `dtype`."""
     ordered = codec.lorenzo and lorenzo.has_order(dtype)
-    axis = _delta_axis(codec, len(shape))
+    axis = delta_axis(codec, len(shape))
     return Steps(axis, codec.lorenzo and bool(shape), ordered, codec.zigzag, codec.shuffle)
 
 
@@ -156,7 +157,7 @@ def _compressed(block: Array) -> bytes:
 
 def _flat(payload: Any, codec: Codec, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     """Return the words of a block, decompressed, with all other steps still to undo."""
-    word_shape, word = _word_shape(shape, dtype)
+    word_shape, word = shape_of_words(shape, dtype)
     count = math.prod(word_shape)
     if codec.bins:
         return bin_coding.decode([payload], count, word).reshape(-1)
@@ -168,13 +169,13 @@ def _flat(payload: Any, codec: Codec, shape: Sequence[int], dtype: np.dtype[Any]
 
 def _coded(flat: Array, codec: Codec, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     """Return the words of a block with only its differences still to undo (delta(-2): that axis first)."""
-    word_shape, word = _word_shape(shape, dtype)
+    word_shape, word = shape_of_words(shape, dtype)
     if codec.shuffle and word.itemsize > 1:
         flat = byte_planes.join(flat.view(np.uint8).reshape(word.itemsize, -1)).view(word)
     if codec.zigzag:
         flat = _own(flat)
         zigzag.unfold(flat)
-    if _delta_axis(codec, len(shape)) == -2:
+    if delta_axis(codec, len(shape)) == -2:
         word_shape = (word_shape[-2], *word_shape[:-2], word_shape[-1])
     return flat.reshape(word_shape)
 
@@ -212,12 +213,14 @@ def decode(payload: Any, codec: Codec, shape: Sequence[int], dtype: np.dtype[Any
     >>> decode(payload, codec_of(name), x.shape, x.dtype).tolist()
     [[0, 1, 2], [3, 4, 5]]
     """
+    if codec.turned is not None:
+        return np.ascontiguousarray(decode(payload, codec.turned, shape[::-1], dtype).T)
     if codec.pco:
         pco.check(payload, math.prod(shape))
         whole = np.empty(tuple(shape), dtype)
         pco.decode_to(payload, whole)
         return whole
-    kind = _stored(codec, dtype)
+    kind = stored_dtype(codec, dtype)
     flat = _flat(payload, codec, shape, kind)  # first, for a damaged row may ask for any shape
     out = np.empty(tuple(shape), dtype)
     _put(flat, codec, shape, kind, tuple(slice(0, n) for n in shape), out)
@@ -231,12 +234,19 @@ def decode_part(
 
     Of a block that is only compressed, or shuffled as well, no more than the part is touched after decompression.
     """
-    if not shape or codec.pco or codec.places is not None or not _is_at_most_shuffled(codec, dtype):
+    inner, stored = (
+        (codec, tuple(shape)) if codec.turned is None else (codec.turned, tuple(shape)[::-1])
+    )
+    if not shape or inner.pco or inner.places is not None or not _is_at_most_shuffled(inner, dtype):
         return np.asarray(decode(payload, codec, shape, dtype)[src])
-    flat = _flat(payload, codec, shape, dtype)
-    if not codec.shuffle:
-        return np.asarray(flat.view(dtype).reshape(tuple(shape))[src])
-    return byte_planes.pick(flat.view(np.uint8).reshape(dtype.itemsize, *shape), dtype, src)
+    flat = _flat(payload, inner, stored, dtype)
+    if not inner.shuffle:
+        block = flat.view(dtype).reshape(stored)
+        return np.asarray((block if codec.turned is None else block.T)[src])
+    planes = flat.view(np.uint8).reshape(dtype.itemsize, *stored)
+    if codec.turned is not None:
+        planes = planes.transpose(0, *range(len(shape), 0, -1))
+    return byte_planes.pick(planes, dtype, src)
 
 
 def _is_at_most_shuffled(codec: Codec, dtype: np.dtype[Any]) -> bool:
@@ -245,91 +255,13 @@ def _is_at_most_shuffled(codec: Codec, dtype: np.dtype[Any]) -> bool:
     return not undone and dtype.kind != "c"
 
 
-def _stored(codec: Codec, dtype: np.dtype[Any]) -> np.dtype[Any]:
+def stored_dtype(codec: Codec, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype of what is stored: integers, where ``decimal`` made them of floats."""
     if codec.places is None:
         return dtype
     if not decimals.fits(dtype):
         raise CorruptDataError(f"codec {codec.name!r} stores floats, and dtype {dtype} is none")
     return np.dtype(f"i{dtype.itemsize}")
-
-
-def decode_stack(
-    payloads: Sequence[Any], codec: Codec, shape: Sequence[int], dtype: np.dtype[Any]
-) -> Array:
-    """Decode many blocks of one shape at once: small ones cost Python a step each otherwise.
-
-    Parameters
-    ----------
-    payloads : sequence of bytes-like
-        What `encode` returned for each block.
-    codec, shape, dtype
-        As for `decode`.
-
-    Returns
-    -------
-    ndarray
-        Shape ``(len(payloads), *shape)``.
-    """
-    count = len(payloads)
-    if codec.pco:
-        for payload in payloads:
-            pco.check(payload, math.prod(shape))
-        blocks = np.empty((count, *shape), dtype)
-        for block, payload in zip(blocks.reshape(count, -1), payloads, strict=True):
-            pco.decode_to(payload, block)
-        return blocks
-    kind = _stored(codec, dtype)
-    stack = _stack(payloads, codec, shape, kind)
-    whole = stack.reshape(-1).view(kind).reshape(count, *shape)
-    if codec.places is None:
-        return whole
-    floats = np.empty(whole.shape, dtype)
-    decimals.put_floats(whole, codec.places, floats)
-    return floats
-
-
-def _stack(
-    payloads: Sequence[Any], codec: Codec, shape: Sequence[int], dtype: np.dtype[Any]
-) -> Array:
-    """Return the words of many blocks, C-contiguous."""
-    word_shape, word = _word_shape(shape, dtype)
-    count, size = len(payloads), math.prod(word_shape)
-    if codec.bins:
-        stack = bin_coding.decode(payloads, size, word).reshape(-1)
-    elif codec.nibbles:
-        nbytes = nibbles.size_of(size, word)
-        stack = np.empty((count, size), word)
-        for row, payload in zip(stack, payloads, strict=True):
-            row[...] = nibbles.join(inflate(payload, codec.compress, nbytes), size, word)
-        stack = stack.reshape(-1)
-    else:
-        flat: Array = np.empty((count, size * word.itemsize), np.uint8)
-        for row, payload in zip(flat, payloads, strict=True):
-            row[...] = inflate(payload, codec.compress, flat.shape[1])
-        if codec.shuffle and word.itemsize > 1:
-            flat = byte_planes.join(flat.reshape(count, word.itemsize, -1))
-        stack = flat.reshape(-1).view(word)
-    if codec.zigzag:
-        zigzag.unfold(stack)
-    axis = _delta_axis(codec, len(shape))
-    if axis == -2:
-        coded = stack.reshape(count, word_shape[-2], *word_shape[:-2], word_shape[-1])
-        every = slice(0, word_shape[-1])
-        rows = deltas.add_rows(np.moveaxis(coded, 1, 0), 0, word_shape[-2], every)
-        return np.ascontiguousarray(np.moveaxis(rows, 0, -2))
-    if axis == -1:
-        rows = np.moveaxis(stack.reshape(count, *word_shape), -1, 0)
-        for before, row in pairwise(rows):
-            np.add(row, before, out=row)
-    elif codec.lorenzo and shape:
-        blocks = stack.reshape(count, *word_shape)
-        with deltas.ONE_AT_A_TIME:
-            lorenzo.add(blocks, 1)
-        lorenzo.add_last(blocks, blocks)
-        if lorenzo.has_order(dtype):
-            lorenzo.turn(stack)
-    return stack
 
 
 def decode_into(
@@ -352,16 +284,27 @@ def decode_into(
     src : tuple of slice
         The part of the block, with positive steps, one slice for every axis.
     out : ndarray
-        Where it goes: shape of the part, any strides whose last axis is contiguous.
+        Where it goes: shape of the part, any strides; soonest where the last axis is contiguous, or of a codec that
+        transposes the first one.
     """
+    if codec.turned is not None:
+        decode_into(payload, codec.turned, shape[::-1], dtype, src[::-1], out.T)
+        return
     if codec.pco and out.shape == tuple(shape) and out.flags.c_contiguous:
         pco.decode_to(payload, out)
         return
-    if codec.pco or (shape and not codec.compress):  # raw is not compressed
-        out[...] = decode_part(payload, codec, shape, dtype, src)
+    if codec.pco:
+        out[...] = decode(payload, codec, shape, dtype)[src]
         return
-    kind = _stored(codec, dtype)
-    nbytes, word = math.prod(shape) * kind.itemsize, _word_shape(shape, kind)[1]
+    if shape and not codec.compress:  # raw
+        out[...] = (
+            inflate(payload, False, math.prod(shape) * dtype.itemsize)
+            .view(dtype)
+            .reshape(shape)[src]
+        )
+        return
+    kind = stored_dtype(codec, dtype)
+    nbytes, word = math.prod(shape) * kind.itemsize, shape_of_words(shape, kind)[1]
     near = codec.beginning(shape, src, word.itemsize) if nbytes >= _SHORT_FRAME else None
     wanted = math.prod(near or ()) * kind.itemsize
     if near is None or wanted > _BEGINNING * nbytes:
@@ -396,7 +339,7 @@ def _put_part(
     src: tuple[slice, ...],
     out: Array,
 ) -> None:
-    word_shape, word = _word_shape(shape, dtype)
+    word_shape, word = shape_of_words(shape, dtype)
     steps = steps_of(codec, shape, dtype)
     dense = _compiled(steps, word_shape, word, False)
     if dense is None and not steps.axis and not steps.lorenzo:

@@ -40,6 +40,19 @@ def test_names_are_the_chains_of_the_grammar():
         assert codec.places == (int(name[8]) if name.startswith("decimal") else None)
 
 
+def test_every_chain_may_follow_transpose_and_nothing_else_of_ours_may():
+    for name, codec in CODECS.items():
+        turned = codec_of(f"transpose+{name}")
+        assert (turned.name, turned.turned) == (f"transpose+{name}", codec)
+        assert is_known(turned.name)
+        assert is_known(f"int8+{turned.name}")
+        assert reader_of(turned.name) == "release 0.2.0"
+    for name in ("transpose", "transpose+", "transpose+transpose+raw", "transpose+int8+raw"):
+        assert not is_known(name)
+        with pytest.raises(InvalidOptionError, match="unknown codec"):
+            codec_of(name)
+
+
 @pytest.mark.parametrize("name", ["zstd+shuffle", "zigzag", "decimal(10)+zstd", "lorenzo+delta(-1)+zstd", "pco+zstd", ""])  # fmt: skip
 def test_other_names_are_refused_with_the_grammar(name):
     with pytest.raises(InvalidOptionError, match=f"unknown codec {re.escape(repr(name))}.*one of shuffle, nibbles and bins"):  # fmt: skip

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from tensorlake_spark.errors import CorruptDataError, InvalidOptionError
 from tensorlake_spark.layouts.coding import codec as codecs
+from tensorlake_spark.layouts.coding.block_stacks import decode_stack
+from tensorlake_spark.layouts.coding.chain import TRANSPOSE
 from tensorlake_spark.layouts.coding.pco import number_of
 from tensorlake_spark.layouts.testing.laws import arrays, bits
 
@@ -28,16 +30,20 @@ def test_whole_blocks_parts_and_stacks(data):
     if x.ndim >= 2 and data.draw(st.booleans()):  # longer than a band
         x = np.concatenate([x] * 40, axis=-2)
     x = np.ascontiguousarray(x if x.dtype.isnative else x.astype(x.dtype.newbyteorder("=")))
-    codec = codecs.codec_of(data.draw(st.sampled_from(NAMES)))
-    if codec.pco and number_of(x.dtype) is None:
+    asked = data.draw(st.sampled_from(NAMES))
+    first = data.draw(st.sampled_from(["", "", TRANSPOSE]))
+    codec = codecs.codec_of(first + asked)
+    if asked == "pco" and number_of(x.dtype) is None:
         with pytest.raises(InvalidOptionError, match=f"'pco' has no form for dtype {x.dtype}"):
             codecs.encode(x, codec)
         return
     name, payload = codecs.encode(x, codec)
-    assert name == codec.name or (codec.places is not None and name == "shuffle+zstd")
+    assert name == codec.name or (
+        codecs.codec_of(asked).places is not None and name == f"{first}shuffle+zstd"
+    )
     codec = codecs.codec_of(name)
     assert bits(codecs.decode(payload, codec, x.shape, x.dtype)) == bits(x)
-    stack = codecs.decode_stack([payload, payload], codec, x.shape, x.dtype)
+    stack = decode_stack([payload, payload], codec, x.shape, x.dtype)
     assert bits(stack) == bits(np.stack([x, x]))
     src = tuple(
         slice(a, b, s)
@@ -100,10 +106,10 @@ def test_a_part_at_the_beginning_is_all_that_is_decompressed(name, monkeypatch):
         )
 
 
-@given(st.binary(max_size=60), st.sampled_from(NAMES))
+@given(st.binary(max_size=60), st.sampled_from([*NAMES, f"{TRANSPOSE}raw", f"{TRANSPOSE}zstd"]))
 def test_garbage_is_an_error_not_an_answer(garbage, name):
     codec = codecs.codec_of(name)
-    if name == "raw" and len(garbage) == 24:
+    if name.endswith("raw") and len(garbage) == 24:
         return
     with pytest.raises(CorruptDataError):
         codecs.decode(garbage, codec, (3, 4), np.dtype("i2"))
@@ -147,13 +153,39 @@ def test_parts_of_a_lorenzo_block_land_in_views_of_a_result():
 @pytest.mark.parametrize(
     "name", [n for n, codec in codecs.CODECS.items() if codec.places is None and not codec.pco]
 )
+@pytest.mark.parametrize("first", ["", TRANSPOSE])
 @pytest.mark.parametrize("dtype", ["u1", "f4", "i8", "c8"])
-def test_a_part_that_indices_choose_is_that_of_the_whole(name, dtype):
+def test_a_part_that_indices_choose_is_that_of_the_whole(name, first, dtype):
     x = np.random.default_rng(0).integers(0, 99, (70, 16)).astype(dtype)
-    codec = codecs.codec_of(name)
+    codec = codecs.codec_of(first + name)
     _, payload = codecs.encode(x, codec)
     for src in ((slice(3, 70, 2), np.array([1, 4, 5])), np.ix_([3, 69], [0, 15])):
         assert np.array_equal(codecs.decode_part(payload, codec, x.shape, x.dtype, src), x[src])
     out = np.zeros((5, 60), dtype).T  # features lie in one piece
     codecs.decode_into(payload, codec, x.shape, x.dtype, (slice(2, 62), slice(4, 9)), out)
     assert np.array_equal(out, x[2:62, 4:9])
+
+
+def test_paired_indices_beside_a_slice_are_numpys_of_a_transposed_block():
+    x = np.random.default_rng(0).integers(0, 99, (5, 6, 7)).astype("i4")
+    for name in ("raw", "shuffle+zstd", "lorenzo+zigzag+shuffle+zstd", "bins+zstd"):
+        codec = codecs.codec_of(TRANSPOSE + name)
+        _, payload = codecs.encode(x, codec)
+        for src in (
+            (np.array([1, 4]), slice(1, 6), np.array([0, 6])),
+            (slice(0, 5, 2), np.array([5, 0]), np.array([3, 3])),
+            (np.array([1, 4]), np.array([5, 0]), np.array([3, 3])),
+        ):
+            got = codecs.decode_part(payload, codec, x.shape, x.dtype, src)
+            assert got.shape == x[src].shape
+            assert np.array_equal(got, x[src])
+
+
+def test_columns_of_a_transposed_block_lie_in_one_piece():
+    x = np.random.default_rng(0).standard_normal((100, 3))
+    name, payload = codecs.encode(x, codecs.codec_of("transpose+raw"))
+    assert (name, payload) == ("transpose+raw", x.T.tobytes())
+    # An array in Fortran's order is not copied twice, and says the same.
+    assert codecs.encode(np.asfortranarray(x), codecs.codec_of(name)) == (name, payload)
+    y = np.append(x, np.nan)[None]
+    assert codecs.encode(y, codecs.codec_of("transpose+decimal(2)+zstd"))[0] == "transpose+shuffle+zstd"  # fmt: skip

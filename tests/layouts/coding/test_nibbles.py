@@ -8,8 +8,9 @@ from hypothesis.extra import numpy as hnp
 
 from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.layouts.coding import nibbles
+from tensorlake_spark.layouts.coding.block_stacks import decode_stack
 from tensorlake_spark.layouts.coding.chain import codec_of
-from tensorlake_spark.layouts.coding.codec import decode, decode_stack, encode
+from tensorlake_spark.layouts.coding.codec import decode, encode
 
 
 @pytest.mark.parametrize("word", ["u1", "<u2", "<u4", "<u8"])
