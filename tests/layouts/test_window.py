@@ -260,5 +260,7 @@ def test_estimate_knows_what_slides():
 
 
 def test_a_timeline_is_not_transposed(lake):
-    with pytest.raises(InvalidOptionError, match=r"window has no step transpose.*take codec 'zstd'"):
+    with pytest.raises(
+        InvalidOptionError, match=r"window has no step transpose.*take codec 'zstd'"
+    ):
         lake.write("x", np.arange(12).reshape(4, 3), layout="window", codec="transpose+zstd")
