@@ -15,7 +15,7 @@ from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
 from tensorlake_spark.indexing.coords import check_rule
 from tensorlake_spark.layouts import Layout, layout_of
 from tensorlake_spark.layouts.coding import pco
-from tensorlake_spark.layouts.coding.chain import argument_of, is_known, parted
+from tensorlake_spark.layouts.coding.chain import TRANSPOSE, argument_of, is_known, parted
 from tensorlake_spark.layouts.coding.codec_choice import BY_TRYING
 from tensorlake_spark.layouts.ftsf import paper_block
 from tensorlake_spark.layouts.quantization import bit_rounding, quantized_block
@@ -332,7 +332,7 @@ def check_codec_dtype(codec: str, dtype: np.dtype[Any], owner: str) -> None:
     MissingDependencyError
         If the codec needs a package that is not installed.
     """
-    if codec == "pco":
+    if codec.removeprefix(TRANSPOSE) == "pco":
         pco.check_dtype(dtype, owner)
 
 

@@ -98,6 +98,7 @@ def test_tables_that_are_not_there(ctr, lake):
         (3, "unknown codec 3"),
         ("int8+zstd", "its step int8 quantises"),
         ("pco", "no form for dtype bool, which feature 'ok' has"),
+        ("transpose+pco", "no form for dtype bool, which feature 'ok' has"),
     ],
 )
 def test_codecs_that_features_cannot_have(ctr, lake, codec, said):

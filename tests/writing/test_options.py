@@ -74,8 +74,9 @@ def test_a_codec_without_a_form_for_the_dtype_is_refused_before_anything_is_enco
     lake, dtype, quantize, named
 ):
     said = f"codec 'pco' has no form for dtype {named}, which tensor 'x' has; .*: choose another"
-    with pytest.raises(tl.InvalidOptionError, match=said):
-        lake.write("x", np.ones((3, 4), dtype), codec="pco", quantize=quantize)
+    for codec in ("pco", "transpose+pco"):
+        with pytest.raises(tl.InvalidOptionError, match=said):
+            lake.write("x", np.ones((3, 4), dtype), codec=codec, quantize=quantize)
     assert lake.version is None
 
 
@@ -84,3 +85,6 @@ def test_integers_of_a_quantisation_have_a_form(lake):
     for kind in ("float16", "int8", "split", {"error": 0.01}, {"relative": 0.01}):
         ref = lake.write("x", x, codec="pco", quantize=kind, mode="overwrite")
         np.testing.assert_allclose(ref.read(), x, atol=0.011)
+        turned = lake.write("turned", x, codec="transpose+pco", quantize=kind, mode="overwrite")
+        assert np.array_equal(turned.read(), ref.read())
+        assert np.array_equal(turned[1:3, [4, 0]], ref[1:3, [4, 0]])
