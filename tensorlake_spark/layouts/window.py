@@ -86,12 +86,13 @@ class Window(Ftsf):
         return min(max(1, shape[0]), BLOCK_BYTES // (width * dtype.itemsize), MAX_ROWS), width
 
     def check_codec(self, name: str) -> str:
-        if name.startswith(TRANSPOSE):
+        known = super().check_codec(name)
+        if known.startswith(TRANSPOSE):
             raise InvalidOptionError(
                 "layout window has no step transpose, for a timeline has one axis; take codec "
-                f"{name.removeprefix(TRANSPOSE)!r}"
+                f"{known.removeprefix(TRANSPOSE)!r}"
             )
-        return super().check_codec(name)
+        return known
 
     def choose_codec(self, sample: Array) -> str:
         return super().choose_codec(_typical(sample))

@@ -15,6 +15,12 @@ HERE = Path(__file__).resolve().parent / "v1" / "ftsf"
 EXPECTED = json.loads((HERE / "expected.json").read_text())
 
 
+def elements_of(want):
+    """Return the array that `expected.json` has of a tensor."""
+    elements = np.frombuffer(bytes.fromhex(want["bytes"]), dtype_of(want["dtype"]))
+    return elements.reshape(want["shape"])
+
+
 def test_the_table_holds_just_what_is_expected():
     assert list(tl.open(HERE / "table", create=False)) == sorted(EXPECTED)
     assert len(EXPECTED) >= 30
@@ -24,7 +30,7 @@ def test_the_table_holds_just_what_is_expected():
 def test_golden(name):
     ref = tl.open(HERE / "table", create=False)[name]
     want = EXPECTED[name]
-    x = np.frombuffer(bytes.fromhex(want["bytes"]), dtype_of(want["dtype"])).reshape(want["shape"])
+    x = elements_of(want)
     assert bits(ref[...]) == bits(x)
     if x.ndim > 1 and x.size:
         assert bits(ref[::-1, 1:]) == bits(x[::-1, 1:])
@@ -51,7 +57,7 @@ def test_golden_tensors_of_later_steps(name):
     assert list(lake) == sorted(LATER)
     ref, want = lake[name], LATER[name]
     assert ref.codec == name.rpartition("/")[0] or name.startswith("decimals/")
-    x = np.frombuffer(bytes.fromhex(want["bytes"]), dtype_of(want["dtype"])).reshape(want["shape"])
+    x = elements_of(want)
     assert bits(ref[...]) == bits(x)
     assert bits(ref[::-1, ..., 1:] if x.ndim > 1 else ref[::-1]) == bits(
         x[::-1, ..., 1:] if x.ndim > 1 else x[::-1]
@@ -68,7 +74,7 @@ def test_golden_tensors_of_columns(name):
     assert list(lake) == sorted(TURNED)
     ref, want = lake[name], TURNED[name]
     assert ref.codec.startswith("transpose+")
-    x = np.frombuffer(bytes.fromhex(want["bytes"]), dtype_of(want["dtype"])).reshape(want["shape"])
+    x = elements_of(want)
     assert bits(ref[...]) == bits(x)
     assert bits(ref[..., 1:] if x.ndim else ref[()]) == bits(x[..., 1:] if x.ndim else x[()])
     tensors = MAKE["column_tensors"]()
@@ -92,7 +98,7 @@ def test_golden_quantised_tensors(name):
     assert list(lake) == sorted(FEWER)
     ref, want = lake[name], FEWER[name]
     assert ref.codec == want["codec"]
-    x = np.frombuffer(bytes.fromhex(want["bytes"]), dtype_of(want["dtype"])).reshape(want["shape"])
+    x = elements_of(want)
     assert bits(ref[...]) == bits(x)
     assert bits(ref[..., 1:3] if x.ndim else ref[()]) == bits(x[..., 1:3] if x.ndim else x[()])
     made = MAKE["quantized_tensors"]()[name][0]

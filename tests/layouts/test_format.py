@@ -830,16 +830,20 @@ def test_what_a_stranger_writes_is_read(lake, layout, seed):
             assert lake[name][n:].nnz == int((golden.coords[0] >= n).sum())
 
 
-def test_a_stranger_reads_the_dense_golden_tables():
-    rows = rows_of(GOLDEN / "v1" / "ftsf" / "table", seal=False)  # they are older than it
-    want = json.loads((GOLDEN / "v1" / "ftsf" / "expected.json").read_text())
+def assert_golden(folder, seal=True):
+    """Check what a stranger reads of a golden table of dense tensors."""
+    rows = rows_of(folder / "table", seal=seal)
+    want = json.loads((folder / "expected.json").read_text())
     assert sorted(rows) == sorted(want)
     for name, entry in want.items():
         shape, dtype, _, found = tensor(rows[name])
         assert ([*shape], dtype) == (entry["shape"], entry["dtype"])
-        assert (
-            b"".join(found[place] for place in product(*map(range, shape))).hex() == entry["bytes"]
-        )
+        got = b"".join(found[place] for place in product(*map(range, shape))).hex()
+        assert got == entry["bytes"]
+
+
+def test_a_stranger_reads_the_dense_golden_tables():
+    assert_golden(GOLDEN / "v1" / "ftsf", seal=False)  # they are older than it
     assert CODECS <= SEEN
 
 
@@ -882,14 +886,7 @@ def test_a_stranger_reads_samples_that_slide_of_today(tmp_path):
 
 def test_a_stranger_reads_the_golden_tables_of_later_steps():
     SEEN.clear()
-    rows = rows_of(GOLDEN / "v1" / "codecs" / "table")
-    want = json.loads((GOLDEN / "v1" / "codecs" / "expected.json").read_text())
-    assert sorted(rows) == sorted(want)
-    for name, entry in want.items():
-        shape, dtype, _, found = tensor(rows[name])
-        assert ([*shape], dtype) == (entry["shape"], entry["dtype"])
-        got = b"".join(found[place] for place in product(*map(range, shape))).hex()
-        assert got == entry["bytes"]
+    assert_golden(GOLDEN / "v1" / "codecs")
     assert {step for codec in SEEN if isinstance(codec, str) for step in codec.split("+")} == {
         "zstd", "shuffle", "delta(-1)", "delta(-2)", "lorenzo", "zigzag", "bins", "pco", "decimal(0)", "decimal(2)",
     }  # fmt: skip
@@ -897,14 +894,7 @@ def test_a_stranger_reads_the_golden_tables_of_later_steps():
 
 def test_a_stranger_reads_the_golden_table_of_columns():
     SEEN.clear()
-    rows = rows_of(GOLDEN / "v1" / "columns" / "table")
-    want = json.loads((GOLDEN / "v1" / "columns" / "expected.json").read_text())
-    assert sorted(rows) == sorted(want)
-    for name, entry in want.items():
-        shape, dtype, _, found = tensor(rows[name])
-        assert ([*shape], dtype) == (entry["shape"], entry["dtype"])
-        got = b"".join(found[place] for place in product(*map(range, shape))).hex()
-        assert got == entry["bytes"]
+    assert_golden(GOLDEN / "v1" / "columns")
     turned = {codec[10:] for codec in SEEN if str(codec).startswith("transpose+")}
     assert {"raw", "zstd", "pco", "delta(-2)+shuffle+zstd", "decimal(2)+shuffle+zstd"} <= turned
 

@@ -264,3 +264,5 @@ def test_a_timeline_is_not_transposed(lake):
         InvalidOptionError, match=r"window has no step transpose.*take codec 'zstd'"
     ):
         lake.write("x", np.arange(12).reshape(4, 3), layout="window", codec="transpose+zstd")
+    with pytest.raises(InvalidOptionError, match=r"unknown codec 'transpose\+'; did you mean"):
+        lake.write("x", np.arange(12).reshape(4, 3), layout="window", codec="transpose+")

@@ -234,9 +234,9 @@ def decode_part(
 
     Of a block that is only compressed, or shuffled as well, no more than the part is touched after decompression.
     """
-    inner, stored = (
-        (codec, tuple(shape)) if codec.turned is None else (codec.turned, tuple(shape)[::-1])
-    )
+    inner, stored = codec, tuple(shape)
+    if codec.turned is not None:
+        inner, stored = codec.turned, stored[::-1]
     if not shape or inner.pco or inner.places is not None or not _is_at_most_shuffled(inner, dtype):
         return np.asarray(decode(payload, codec, shape, dtype)[src])
     flat = _flat(payload, inner, stored, dtype)
@@ -297,11 +297,7 @@ def decode_into(
         out[...] = decode(payload, codec, shape, dtype)[src]
         return
     if shape and not codec.compress:  # raw
-        out[...] = (
-            inflate(payload, False, math.prod(shape) * dtype.itemsize)
-            .view(dtype)
-            .reshape(shape)[src]
-        )
+        out[...] = _flat(payload, codec, shape, dtype).view(dtype).reshape(shape)[src]
         return
     kind = stored_dtype(codec, dtype)
     nbytes, word = math.prod(shape) * kind.itemsize, shape_of_words(shape, kind)[1]
