@@ -19,7 +19,7 @@ from tensorlake_spark.delta.log.live_files import Array
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage, reaching
 from tensorlake_spark.errors import CorruptDataError, MissingDataError
-from tensorlake_spark.rows.row import payloads
+from tensorlake_spark.rows.binary_views import payloads
 from tensorlake_spark.threads import io_threads
 
 _Record = tuple[str, Probes]

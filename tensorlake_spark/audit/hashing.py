@@ -19,7 +19,8 @@ from tensorlake_spark.delta.files.runner import Run, parcels, run_here
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.ranges import Part, PartFile
 from tensorlake_spark.delta.store.storage import Storage, open_here
-from tensorlake_spark.rows.row import PAYLOAD, payloads
+from tensorlake_spark.rows.binary_views import payloads
+from tensorlake_spark.rows.row import PAYLOAD
 from tensorlake_spark.rows.row_digest import (
     CORNERS,
     META_COLUMNS,

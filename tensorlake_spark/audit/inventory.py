@@ -16,9 +16,10 @@ from tensorlake_spark.layouts import LAYOUTS, layout_of
 from tensorlake_spark.layouts.coding.chain import parted, unread
 from tensorlake_spark.layouts.layout_registry import unread_layout
 from tensorlake_spark.layouts.verification import box_text, boxes
+from tensorlake_spark.rows.binary_views import payloads
 from tensorlake_spark.rows.checksum import crc_of
 from tensorlake_spark.rows.metadata import META_COLUMNS, Meta, read_meta
-from tensorlake_spark.rows.row import PAYLOAD, payloads
+from tensorlake_spark.rows.row import PAYLOAD
 from tensorlake_spark.tensor.spec import STORED_AXES, dtype_of
 
 Array = np.ndarray[Any, Any]

@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from tensorlake_spark.errors import CorruptDataError, FormatError
 from tensorlake_spark.layouts.coding.chain import parted, unread
+from tensorlake_spark.rows.binary_views import payloads
 from tensorlake_spark.rows.checksum import corner_bytes, crc32, crc_head, crc_payload
-from tensorlake_spark.rows.row import corners, numbers, payloads
+from tensorlake_spark.rows.row import corners, numbers
 from tensorlake_spark.tensor.spec import STORED_AXES, TensorSpec, dtype_name
 
 Array = np.ndarray[Any, Any]

@@ -176,7 +176,8 @@ class PartsWriter:
             if is_tileable(kind):
                 values, out.large[name] = self._tiles.split(values, kind, Place(name, first))
             if kind.apart:
-                out.apart[name] = kind.encode(values, name, first)
+                # An update may bring its rows into another order, which Arrow does not do with views.
+                out.apart[name] = kind.encode(values, name, first, views=not self._replaces)
             else:
                 out.left[name] = values
         return out

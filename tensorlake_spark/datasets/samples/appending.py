@@ -20,6 +20,7 @@ from tensorlake_spark.delta.log.data_file import DataFile, discard
 from tensorlake_spark.delta.log.live_files import LEAST, numbers
 from tensorlake_spark.delta.log.requirements import SAMPLES, SID
 from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.samples.row_sizes import nbytes_of
 from tensorlake_spark.delta.samples.sample_writer import SORTED, SampleWriter
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import (
@@ -207,7 +208,7 @@ def _first_of(batches: Iterator[_Checked], nbytes: int) -> deque[_Checked]:
     out: deque[_Checked] = deque()
     for some, arrays, rows in batches:
         out.append((some, arrays, rows))
-        nbytes += sum(array.nbytes for array in chain(arrays.values(), some.apart.values()))
+        nbytes += sum(map(nbytes_of, chain(arrays.values(), some.apart.values())))
         for sample in some.large_samples():
             nbytes += sample.nbytes
             if sample.nbytes <= HELD_BYTES:

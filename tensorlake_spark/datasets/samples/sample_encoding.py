@@ -16,6 +16,8 @@ def encoded(
 ) -> dict[str, pa.Array]:
     """Return all columns of a batch, checked and in the types that are stored; null where one is not there, or apart.
 
+    They are only to be written: bytes of media may be views of those of the user.
+
     Parameters
     ----------
     columns : dict
@@ -45,7 +47,7 @@ def encoded(
     return {
         name: pa.nulls(count, kind.storage())
         if kind.apart
-        else kind.encode(columns.get(name, [None] * count), name, first)
+        else kind.encode(columns.get(name, [None] * count), name, first, views=True)
         for name, kind in schema.items()
     }
 

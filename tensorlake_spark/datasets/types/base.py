@@ -53,7 +53,7 @@ class Tiled(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where values come from, for messages.
+    """Where values come from, for messages, and whether they are written from there.
 
     Attributes
     ----------
@@ -61,10 +61,13 @@ class Place:
         Name of the column.
     first : int
         The number of the first value in what the user gave.
+    views : bool
+        As for `Type.encode`.
     """
 
     column: str
     first: int = 0
+    views: bool = False
 
     def wrong(
         self, number: int, expected: str, got: Any, remedy: str = "", cause: Any = None
@@ -154,7 +157,7 @@ class Type:
 
     # ------------------------------------------------------------------ values
 
-    def encode(self, values: Any, column: str, first: int = 0) -> pa.Array:
+    def encode(self, values: Any, column: str, first: int = 0, *, views: bool = False) -> pa.Array:
         """Return values as an Arrow array of type `storage`.
 
         Parameters
@@ -165,6 +168,9 @@ class Type:
             Its name, for messages.
         first : int
             The number of ``values[0]`` in what the user gave, for messages.
+        views : bool
+            Whether the bytes of media may be of type ``binary_view``: large ones are not copied then. This is for what
+            is only written, as Arrow can do little else with such a column.
 
         Raises
         ------
@@ -173,7 +179,7 @@ class Type:
         InvalidSampleTypeError
             If a value is of another kind.
         """
-        place = Place(column, first)
+        place = Place(column, first, views)
         if isinstance(values, pa.ChunkedArray):
             values = values.combine_chunks()
         if isinstance(values, np.ma.MaskedArray):

@@ -13,7 +13,7 @@ import pyarrow as pa
 from tensorlake_spark.datasets.types.base import Type, as_type, field_of
 from tensorlake_spark.datasets.types.guessing import guess
 from tensorlake_spark.datasets.types.plain import type_of_arrow
-from tensorlake_spark.delta.samples.leaf_columns import leaf_columns
+from tensorlake_spark.delta.samples.leaf_columns import has_views, leaf_columns
 from tensorlake_spark.errors import FormatError, InvalidOptionError, did_you_mean
 
 KEY = b"tensorlake.type"
@@ -199,15 +199,18 @@ class SampleSchema(Mapping[str, Type]):
         Parameters
         ----------
         columns : mapping of str to pyarrow.Array
-            One for every column, as `Type.encode` returns it.
+            One for every column, as `Type.encode` returns it, with views or not.
         sids : pyarrow.Array of int64, optional
             The first column.
         """
         arrays = [_nested(inner, columns) for inner in _names(self._types).values()]
-        schema = self.to_arrow(sids is not None)
-        return pa.RecordBatch.from_arrays(
-            arrays if sids is None else [sids, *arrays], schema=schema
-        )
+        if sids is not None:
+            arrays = [sids, *arrays]
+        fields = [
+            field.with_type(array.type) if has_views(array.type) else field
+            for array, field in zip(arrays, self.to_arrow(sids is not None), strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
     # ------------------------------------------------------------------ from samples
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from tensorlake_spark.datasets.types.base import MAX_BYTES, Array, Place, Tiled, field_of, is_valid
 from tensorlake_spark.errors import CorruptDataError, UnsupportedDtypeError
 from tensorlake_spark.own_memory import empty_bytes, is_own
-from tensorlake_spark.rows.row import payloads
+from tensorlake_spark.rows.binary_views import payloads
 from tensorlake_spark.tensor.spec import dtype_name, dtype_of
 
 FIELDS = (("dtype", pa.string()), ("shape", pa.list_(pa.int64())), ("data", pa.binary()))

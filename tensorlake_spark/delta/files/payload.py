@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from tensorlake_spark.delta.store.ranges import Part
 from tensorlake_spark.errors import CorruptDataError
-from tensorlake_spark.rows.row import INLINE, VIEW
+from tensorlake_spark.rows.binary_views import INLINE, VIEW
 
 Array = np.ndarray[Any, Any]
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
 from tensorlake_spark.delta.samples.sample_values import SampleFile
-from tensorlake_spark.rows.row import INLINE, VIEW
+from tensorlake_spark.rows.binary_views import INLINE, VIEW
 from tensorlake_spark.threads import beside
 
 Array = np.ndarray[Any, Any]

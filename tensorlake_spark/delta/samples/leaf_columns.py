@@ -76,6 +76,28 @@ def _leaves(
         yield LeafColumn(parts, kind, depth, repeated, path)
 
 
+def has_views(kind: pa.DataType) -> bool:
+    """Whether a type is of views of bytes, or a struct with such a field."""
+    if pa.types.is_struct(kind):
+        return any(has_views(field.type) for field in kind)
+    return bool(pa.types.is_binary_view(kind))
+
+
+def with_views(schema: pa.Schema) -> pa.Schema:
+    """Return a schema with views in the place of payloads, also in structs: of those, many chunks cost no copy."""
+    return pa.schema(
+        [field.with_type(_viewed(field.type)) for field in schema], metadata=schema.metadata
+    )
+
+
+def _viewed(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return pa.binary_view()
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_viewed(field.type)) for field in kind])
+    return kind
+
+
 def without_views(table: pa.Table) -> pa.Table:
     """Return a table with plain strings and binaries, also inside: files of deltalake ask for views of them."""
     schema = pa.schema([field.with_type(_plain(field.type)) for field in table.schema])

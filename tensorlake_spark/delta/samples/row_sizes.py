@@ -7,7 +7,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tensorlake_spark.rows.binary_views import lengths_of
+
 Array = np.ndarray[Any, Any]
+
+
+def nbytes_of(values: pa.Array) -> int:
+    """Return about how many bytes an array has; Arrow does not tell it of views.
+
+    Examples
+    --------
+    >>> nbytes_of(pa.array([b"abc", None], pa.binary_view()))
+    11
+    """
+    ends = np.zeros(len(values) + 1, np.int64)
+    return _add(values, ends) * len(values) + int(ends[-1])
 
 
 def row_ends(rows: pa.Table) -> Array:
@@ -23,32 +37,34 @@ def row_ends(rows: pa.Table) -> Array:
     for batch in rows.to_batches():
         ends = out[start : start + batch.num_rows + 1]
         ends[1:] = ends[0]
-        for column in batch.columns:
-            ends[1:] += _value_ends(column)[1:]
+        each = sum(_add(column, ends) for column in batch.columns)
+        ends += np.arange(len(ends)) * each
         start += batch.num_rows
     return out
 
 
-def _value_ends(values: pa.Array) -> Array:
-    """Return how many bytes come before each value, and after the last one all."""
+def _add(values: pa.Array, ends: Array) -> int:
+    """Add the bytes before each value, and after the last one, to `ends`; return those that all values have beside."""
     kind, count = values.type, len(values)
     t = pa.types
     if t.is_struct(kind):
-        inner = [_value_ends(values.field(i)) for i in range(kind.num_fields)]
-        total: Array = np.sum([np.zeros(count + 1, np.int64), *inner], axis=0)
-        return total
+        return sum(_add(values.field(i), ends) for i in range(kind.num_fields))
+    if t.is_binary_view(kind):
+        ends[1:] += np.cumsum(lengths_of(values))
+        return 4  # for the length, as in a file
     wide = t.is_large_binary(kind) or t.is_large_string(kind) or t.is_large_list(kind)
-    if wide or t.is_binary(kind) or t.is_string(kind) or t.is_list(kind):
-        form = np.int64 if wide else np.int32
-        offsets = values.buffers()[1]
-        if not count or offsets is None:
-            return np.zeros(count + 1, np.int64)
-        ends = np.frombuffer(offsets, form)[values.offset :][: count + 1].astype(np.int64)
-        sizes = ends
-        if t.is_list(kind) or t.is_large_list(kind):
-            sizes = _value_ends(values.values)[ends]
-        out: Array = sizes - sizes[0] + np.arange(count + 1) * np.dtype(form).itemsize
-        return out
-    each = -(-values.nbytes // max(1, count))
-    fixed: Array = np.arange(count + 1) * each
-    return fixed
+    if not (wide or t.is_binary(kind) or t.is_string(kind) or t.is_list(kind)):
+        return -(-int(values.nbytes) // max(1, count))
+    form = np.int64 if wide else np.int32
+    offsets = values.buffers()[1]
+    if not count or offsets is None:
+        return 0
+    marks = np.frombuffer(offsets, form)[values.offset :][: count + 1]
+    if t.is_list(kind) or t.is_large_list(kind):
+        inner = np.zeros(len(values.values) + 1, np.int64)
+        each = _add(values.values, inner)
+        inner += np.arange(len(inner)) * each
+        marks = inner[marks]
+    ends += marks
+    ends -= marks[0]
+    return np.dtype(form).itemsize

@@ -10,17 +10,22 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tensorlake_spark.delta.log.data_file import PART, DataFile, discard
 from tensorlake_spark.delta.log.properties import FILE_BYTES, ROW_GROUP_BYTES
 from tensorlake_spark.delta.samples.bounds import FileBounds, leaf_of
-from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, leaf_columns
+from tensorlake_spark.delta.samples.leaf_columns import (
+    LeafColumn,
+    has_views,
+    leaf_columns,
+    with_views,
+)
 from tensorlake_spark.delta.samples.row_sizes import row_ends
 from tensorlake_spark.delta.store.parquet_output import ParquetOutput
 from tensorlake_spark.delta.store.payload_lengths import KEY, NULL, packed_lengths
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import TensorLakeError
+from tensorlake_spark.rows.binary_views import lengths_of
 from tensorlake_spark.threads import Behind
 
 Array = np.ndarray[Any, Any]
@@ -97,6 +102,7 @@ class SampleWriter:
         self._pending: list[tuple[pa.Table, Array]] = []  # with the bytes of each row
         self._pending_bytes = 0
         self._file: ParquetOutput | None = None  # that is being written
+        self._form, self._has_views = schema, False  # of its rows
         self._written = 0
         self._bounds = FileBounds(self._leaves)
         self._payloads = [leaf for leaf in self._leaves if leaf.is_payload and not leaf.repeated]
@@ -114,12 +120,12 @@ class SampleWriter:
 
     def add(self, rows: pa.Table) -> None:
         """Add samples, of the writer's schema; what went wrong with earlier ones is raised here, or by `finish`."""
-        nbytes = rows.nbytes
-        self.given_bytes += nbytes
-        self._behind.do(partial(self._add, rows), nbytes)
-
-    def _add(self, rows: pa.Table) -> None:
         ends = row_ends(rows)
+        nbytes = int(ends[-1])
+        self.given_bytes += nbytes
+        self._behind.do(partial(self._add, rows, ends), nbytes)
+
+    def _add(self, rows: pa.Table, ends: Array) -> None:
         start = 0
         while start < rows.num_rows:
             # The first one is written at once, so that writing begins while the next samples are made.
@@ -160,9 +166,14 @@ class SampleWriter:
         self._pending, self._pending_bytes = [], 0
         if self._file is None:
             self._file = self._opened(int(ends[-1]) // (len(ends) - 1))
-        rows = pa.concat_tables(pieces)
+        form = self._form
+        rows = pa.concat_tables([p if p.schema.equals(form) else p.cast(form) for p in pieces])
         for part, most in _groups(rows, ends, self.row_group_bytes):
-            self._file.write(part, most)
+            if self._has_views:
+                for start in range(0, part.num_rows, most):
+                    self._file.write(_in_one_piece(part.slice(start, most)))
+            else:
+                self._file.write(part, most)
         for piece in pieces:
             self._bounds.add(piece)
             for leaf, lengths in self._lengths.items():
@@ -176,12 +187,14 @@ class SampleWriter:
         least, most = _PAGE_ROWS
         self._bounds, self._written = FileBounds(self._leaves), 0
         has_lengths = row_bytes >= _LEAST_PAYLOAD
+        self._form = with_views(self.schema) if has_lengths else self.schema
+        self._has_views = self._form != self.schema
         self._lengths = {leaf: [] for leaf in self._payloads} if has_lengths else {}
         packed = [leaf.path for leaf in self._leaves if not leaf.is_payload]
         return ParquetOutput(
             self.storage,
             f"{self._prefix}{self.mark}{uuid.uuid4()}.parquet",
-            self.schema,
+            self._form,
             # Media are compressed already, and are read where they lie.
             compression=dict.fromkeys(packed, "zstd") or "none",
             # Numbers are smaller without one, once they are packed.
@@ -189,7 +202,10 @@ class SampleWriter:
             write_statistics=[leaf.path for leaf in self._leaves if leaf.is_bounded],
             # Lengths of payloads tell where these are in a page that is the only one of its row group.
             data_page_size=_ONE_PAGE if has_lengths else _PAGE_BYTES,
-            write_batch_size=min(max(least, _PAGE_BYTES // max(1, row_bytes)), most),
+            # Of views in structs Arrow writes no more than one batch.
+            write_batch_size=GROUP_ROWS
+            if self._has_views
+            else min(max(least, _PAGE_BYTES // max(1, row_bytes)), most),
         )
 
     def _close(self) -> None:
@@ -228,11 +244,19 @@ def _groups(rows: pa.Table, ends: Array, nbytes: int) -> Iterator[tuple[pa.Table
         start = stop
 
 
+def _in_one_piece(rows: pa.Table) -> pa.Table:
+    """Return a row group, each column with views as one array that begins with its first value.
+
+    Arrow writes no other views in structs. One array also takes half as long as two.
+    """
+    columns = [pa.concat_arrays(c.chunks) if has_views(c.type) else c for c in rows.columns]
+    return pa.Table.from_arrays(columns, schema=rows.schema)
+
+
 def _lengths_of(values: pa.Array | pa.ChunkedArray) -> list[Array]:
     """Return the lengths of payloads, by their arrays."""
     chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
-    found = (pc.fill_null(pc.binary_length(chunk).cast(pa.int64()), NULL) for chunk in chunks)
-    return [lengths.to_numpy() for lengths in found]
+    return [lengths_of(chunk.cast(pa.binary_view()), NULL) for chunk in chunks]
 
 
 def discard_marked(storage: Storage, mark: str) -> None:

@@ -26,7 +26,7 @@ from tensorlake_spark.loader.transforms.image_transform import (
     region_of,
     regions_of,
 )
-from tensorlake_spark.rows.row import payloads
+from tensorlake_spark.rows.binary_views import payloads
 from tensorlake_spark.tensor.spec import dtype_of
 
 if TYPE_CHECKING:

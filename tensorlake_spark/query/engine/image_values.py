@@ -15,7 +15,7 @@ from tensorlake_spark.loader.columns.batch_buffers import BatchBuffers
 from tensorlake_spark.loader.columns.stored_column import field_numbers
 from tensorlake_spark.loader.decoding.image_batches import ImageFacts, decode_images
 from tensorlake_spark.query.functions.needed_parts import Key, box_of
-from tensorlake_spark.rows.row import payloads
+from tensorlake_spark.rows.binary_views import payloads
 
 _SIZES = ("height", "width", "channels")
 

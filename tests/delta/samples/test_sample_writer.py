@@ -14,6 +14,7 @@ from tensorlake_spark.delta.samples.samples_table import create_samples_table
 from tensorlake_spark.delta.store.parquet_output import ParquetOutput
 from tensorlake_spark.delta.store.payload_lengths import NULL, unpacked_lengths
 from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.rows.binary_views import views_of
 
 
 def test_payloads_lie_in_the_file_as_they_are(stored):
@@ -145,3 +146,42 @@ def test_the_footer_has_the_lengths_of_payloads_that_are_not_small(tmp_path, siz
         assert [one for some in found for one in some] == [
             NULL if one is None else len(one) for one in values
         ]
+
+
+MEDIA = pa.struct([pa.field("data", pa.binary()), pa.field("height", pa.int32())])
+PHOTOS = pa.schema([pa.field("sid", pa.int64(), nullable=False), pa.field("photo", MEDIA)])
+
+
+def photos(first, values, viewed):
+    """Samples whose bytes are views, or are not; None is a sample without a photo."""
+    files = [None if v is None else bytes([v % 251]) * v for v in values]
+    data = views_of(files) if viewed else pa.array(files, pa.binary())
+    fields = [MEDIA.field("data").with_type(data.type), MEDIA.field("height")]
+    column = pa.StructArray.from_arrays(
+        [data, pa.array([v or 0 for v in values], pa.int32())],
+        fields=fields,
+        mask=pa.array([v is None for v in values]),
+    )
+    schema = pa.schema([PHOTOS.field("sid"), pa.field("photo", column.type)])
+    return pa.table([pa.array(range(first, first + len(values))), column], schema=schema)
+
+
+@pytest.mark.parametrize("size", [20, 5_000])
+def test_views_and_copies_are_written_alike(storage, size):
+    """Batches of both kinds, in row groups that begin and end inside them, with nulls."""
+    values = [None if n % 7 == 3 else size + n for n in range(120)]
+    files = []
+    for kinds in ([False] * 3, [True] * 3, [True, False, True]):
+        with SampleWriter(storage, PHOTOS, row_group_bytes=9 * size) as writer:
+            for n, viewed in enumerate(kinds):
+                writer.add(photos(40 * n, values[40 * n : 40 * n + 40], viewed))
+            files += writer.finish()
+    assert len({tuple(group_rows(storage, [file])) for file in files}) == 1
+    tables = [pq.read_table(f"{storage.uri}/{file.path}") for file in files]
+    assert tables[0].schema.equals(PHOTOS)
+    assert tables[0].equals(photos(0, values, False))
+    assert tables[1].equals(tables[0])
+    assert tables[2].equals(tables[0])
+    assert len({file.stats for file in files}) == 1
+    said = [pq.read_metadata(f"{storage.uri}/{file.path}").metadata or {} for file in files]
+    assert said[0] == said[1] == said[2]

@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 import simplejpeg
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image
 from resized_images import picture
@@ -45,6 +45,7 @@ class Counting:
         return simplejpeg.decode_jpeg(data, color, *rest)
 
 
+@example(height=20, width=1, rows=0, channels=1, subsampling="444", quality=14)
 @given(
     height=st.integers(20, 120),
     width=st.integers(1, 70),
@@ -59,7 +60,8 @@ def test_rows_are_those_of_the_whole_image(height, width, rows, channels, subsam
     out = np.zeros((height, width, channels), np.uint8)
     decode = Counting()
     found = decode_top(decode, data, rows, channels, out)
-    assert found == (height - rows >= 20)
+    # A quantisation table may look like a marker of restarts, as that of quality 14 does.
+    assert found == (height - rows >= 20 and b"\xff\xdd" not in data)
     assert decode.rows == ([rows + 4] if found else [])
     if found:
         np.testing.assert_array_equal(out[:rows], whole(data, channels)[:rows])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ MOST_SEGMENTS = 64
 """Segments before the frame header that are stepped over for all files at once."""
 
 _HEADER = 10  # bytes of a frame header up to its number of components
+_BEGINNING, _END = 512, 4  # bytes
+_GAP = bytes(_HEADER - _END)  # no frame header ends in it: a number of components is not 0
 _SEGMENT, _DECODED = 1, 2
 
 _STEPS = np.zeros(256, np.uint8)
@@ -79,6 +82,32 @@ def jpeg_sizes(column: pa.Array) -> tuple[Array, Array]:
     places = np.flatnonzero(known)
     known[places] = four[ends[1:][places] - 4].astype(np.int64) & 0xFFFF == 0xFFD9
     return sizes, known
+
+
+def beginnings(files: Sequence[bytes]) -> pa.Array:
+    """Return what `jpeg_sizes` takes of files that do not lie in one piece: where most of them have their frame header.
+
+    Of a file that has it further behind, the size is not known.
+
+    Examples
+    --------
+    >>> beginnings([bytes(5000)]).nbytes < 2000
+    True
+    """
+    most = _BEGINNING + len(_GAP) + _END
+    sizes = [*map(len, files)]
+    if min(sizes, default=0) > most:
+        parts = [part for file in files for part in (file[:_BEGINNING], _GAP, file[-_END:])]
+    else:
+        parts = [
+            file if size <= most else b"".join((file[:_BEGINNING], _GAP, file[-_END:]))
+            for file, size in zip(files, sizes, strict=True)
+        ]
+    stops = np.minimum(sizes, most)
+    ends = np.zeros(len(files) + 1, np.int32)
+    np.cumsum(stops, out=ends[1:])
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(parts))]
+    return pa.Array.from_buffers(pa.binary(), len(files), buffers)
 
 
 def _unlike_first(

@@ -15,7 +15,11 @@ from tensorlake_spark.datasets.types.base import MAX_BYTES, Array, Place, field_
 from tensorlake_spark.datasets.types.media.image_headers import MAX_PIXELS as MAX_PIXELS
 from tensorlake_spark.datasets.types.media.image_headers import pixel_bound as pixel_bound
 from tensorlake_spark.errors import CorruptDataError
+from tensorlake_spark.rows.binary_views import views_of
 from tensorlake_spark.rows.checksum import crc32
+
+_VIEWED = 4 << 10
+"""Bytes of a file, of the mean one, from which a view takes less time than a copy."""
 
 
 class Pieces(list[bytes]):
@@ -141,34 +145,31 @@ def struct_of(
         for field in kind
         for c in [columns[field.name]]
     ]
+    fields = [field.with_type(array.type) for field, array in zip(kind, arrays, strict=True)]
     mask = None if valid is None or valid.all() else pa.array(~valid)
-    return pa.StructArray.from_arrays(arrays, fields=[*kind], mask=mask)
+    return pa.StructArray.from_arrays(arrays, fields=fields, mask=mask)
 
 
 def _binary(files: Any, place: Place) -> pa.Array:
     """Return pieces of bytes, None for a null, as Arrow has them."""
-    if isinstance(files, pa.Array):
-        return files
-    pieces = Pieces.of(files)
-    if pieces is not None:
-        return joined(pieces, place)
-    _check_bytes(sum(len(d) for d in files if d is not None), place)
-    return pa.array(files, pa.binary())
+    return files if isinstance(files, pa.Array) else joined(Pieces.of(files) or files, place)
 
 
-def joined(files: Sequence[bytes], place: Place) -> pa.Array:
-    """Return pieces of bytes as Arrow has them, in memory of its pool: that is used again, and need not be mapped anew.
+def joined(files: Sequence[bytes | None], place: Place) -> pa.Array:
+    """Return pieces of bytes, None for a null, as Arrow has them.
+
+    Large ones stay where they are if `place` takes views. Others are copied to memory of Arrow's pool: that is used
+    again, and need not be mapped anew.
 
     Raises
     ------
     InvalidSampleError
         If they are more than Arrow can count.
     """
-    _check_bytes(files.nbytes if isinstance(files, Pieces) else sum(map(len, files)), place)
-    return pa.array(files, pa.binary())
-
-
-def _check_bytes(nbytes: int, place: Place) -> None:
+    if isinstance(files, Pieces):
+        nbytes = files.nbytes
+    else:
+        nbytes = sum(len(file) for file in files if file is not None)
     if nbytes > MAX_BYTES:
         raise place.wrong(
             0,
@@ -176,6 +177,9 @@ def _check_bytes(nbytes: int, place: Place) -> None:
             "more",
             "give fewer samples at a time",
         )
+    if place.views and nbytes >= _VIEWED * max(1, len(files)):
+        return views_of(files)
+    return pa.array(files, pa.binary())
 
 
 def crcs_of(values: Sequence[bytes]) -> Array:

@@ -17,7 +17,8 @@ from tensorlake_spark.delta.files import scan
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.indexing import Box, Grid, Points, Run, Selection, cells_along
 from tensorlake_spark.layouts import grid_of, layout_of
-from tensorlake_spark.rows.row import VIEW, corners
+from tensorlake_spark.rows.binary_views import VIEW
+from tensorlake_spark.rows.row import corners
 from tensorlake_spark.tensor.spec import STORED_AXES, TensorSpec
 
 Array = np.ndarray[Any, Any]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sample_files import image_file
 
 from tensorlake_spark.datasets.types.media.image_headers import HeaderError, jpeg_facts
-from tensorlake_spark.datasets.types.media.jpeg_headers import MOST_SEGMENTS, jpeg_sizes
+from tensorlake_spark.datasets.types.media.jpeg_headers import MOST_SEGMENTS, beginnings, jpeg_sizes
 
 WHOLE = [
     image_file("jpeg", 12, 7),
@@ -77,3 +77,16 @@ def test_a_slice_of_a_column_and_no_files():
     assert known.shape == (0,)
     assert not jpeg_sizes(pa.array([b"", b"\xff"]))[1].any()
     assert np.array_equal(jpeg_sizes(pa.array([b""] * 9))[1], np.zeros(9, bool))
+
+
+@pytest.mark.parametrize("before", [0, 300, *range(330, 360), 700, 60_000])
+def test_the_beginning_of_a_file_tells_its_size_or_nothing(before):
+    """A frame header that is cut, or further behind, tells nothing."""
+    comment = {"comment": b"c" * before} if before else {}
+    file = image_file("jpeg", 258, 70, **comment)
+    whole, known = jpeg_sizes(pa.array([file, file], pa.binary()))
+    sizes, found = jpeg_sizes(beginnings([file, file, b"short", b""]))
+    assert known.all()
+    assert found.tolist() == [file.index(b"\xff\xc0") + 10 <= 512] * 2 + [False] * 2
+    if found[0]:
+        assert np.array_equal(sizes[:, :2], whole)
