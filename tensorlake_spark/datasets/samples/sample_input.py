@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.datasets.types.media.images import Picture
-from tensorlake_spark.datasets.types.media.media_bytes import Pieces
+from tensorlake_spark.datasets.types.media.media_bytes import VIEWED, Pieces
 from tensorlake_spark.datasets.types.media.recordings import Audio, Dicom, Video
 from tensorlake_spark.datasets.types.nested import Sequence as SequenceType
 from tensorlake_spark.datasets.types.tensors import ArrayType
@@ -30,6 +30,9 @@ BATCH_ROWS = 1024
 
 BATCH_BYTES = 4 << 20
 """Bytes of samples that are taken at a time, about: memory of this size is used again, and not asked for anew."""
+
+VIEWED_BYTES = 8 << 20
+"""The same where bytes are written from where they are, which takes no memory."""
 
 
 def file_columns(schema: Mapping[str, Type]) -> frozenset[str]:
@@ -218,12 +221,17 @@ def _slices(columns: Columns, count: int, files: Collection[str]) -> Iterator[Co
         batch = {name: _looked_at(column[start : start + rows]) for name, column in columns.items()}
         taken = min(rows, count - start)
         nbytes = sum(nbytes_of(column, name in files) for name, column in batch.items())
-        if nbytes > 2 * BATCH_BYTES and taken > 1:  # larger ones than those before
+        most = VIEWED_BYTES if _has_views(batch) else BATCH_BYTES
+        if nbytes > 2 * most and taken > 1:  # larger ones than those before
             rows = taken // 2
             continue
         yield batch
         start += taken
-        rows = max(1, min(BATCH_BYTES // max(1, nbytes // taken), BATCH_ROWS * 16))
+        rows = max(1, min(most // max(1, nbytes // taken), BATCH_ROWS * 16))
+
+
+def _has_views(columns: Columns) -> bool:
+    return any(isinstance(c, Pieces) and c.nbytes >= VIEWED * len(c) for c in columns.values())
 
 
 def _looked_at(column: Any) -> Any:

@@ -57,7 +57,7 @@ _UNEVEN = 1.25  # of the bytes of a row group, that it may have where all are of
 class SampleWriter:
     """Writes samples to new data files of a table, none of which any commit names yet.
 
-    It writes in a thread of its own, while the caller makes the next samples. Memory is bounded by these, by
+    A thread of its own writes, while the caller makes the next samples. Memory is bounded by these, by
     `GROUPS_AT_ONCE` row groups and by `WAITING`. As a context manager it deletes what it wrote when an error leaves it.
 
     Parameters
@@ -102,6 +102,8 @@ class SampleWriter:
         self._pending: list[tuple[pa.Table, Array]] = []  # with the bytes of each row
         self._pending_bytes = 0
         self._file: ParquetOutput | None = None  # that is being written
+        self._open: list[ParquetOutput] = []  # all that are not whole
+        self._began = False
         self._form, self._has_views = schema, False  # of its rows
         self._written = 0
         self._bounds = FileBounds(self._leaves)
@@ -121,15 +123,11 @@ class SampleWriter:
     def add(self, rows: pa.Table) -> None:
         """Add samples, of the writer's schema; what went wrong with earlier ones is raised here, or by `finish`."""
         ends = row_ends(rows)
-        nbytes = int(ends[-1])
-        self.given_bytes += nbytes
-        self._behind.do(partial(self._add, rows, ends), nbytes)
-
-    def _add(self, rows: pa.Table, ends: Array) -> None:
+        self.given_bytes += int(ends[-1])
         start = 0
         while start < rows.num_rows:
             # The first one is written at once, so that writing begins while the next samples are made.
-            groups = GROUPS_AT_ONCE if self._file is not None or self.files else 1
+            groups = GROUPS_AT_ONCE if self._began else 1
             most = min(groups * self.row_group_bytes, self.file_bytes)
             room = ends[start] + most - self._pending_bytes
             stop = int(np.searchsorted(ends, room, side="right")) - 1
@@ -145,18 +143,18 @@ class SampleWriter:
 
     def finish(self) -> list[DataFile]:
         """Write what is left and return all files."""
-        self._behind.finish()
         self._flush()
         self._close()
+        self._behind.finish()
         return self.files
 
     def abort(self) -> None:
         """Delete every file that was written and that the log does not name."""
         self._behind.stop()
-        if self._file is not None:
-            self._file.abort()
+        for file in self._open:
+            file.abort()
         discard(self.storage, [file.path for file in self.files])
-        self._file, self.files, self._pending = None, [], []
+        self._file, self._open, self.files, self._pending = None, [], [], []
 
     def _flush(self) -> None:
         if not self._pending:
@@ -165,15 +163,23 @@ class SampleWriter:
         ends = np.concatenate([[0], *sizes]).cumsum()
         self._pending, self._pending_bytes = [], 0
         if self._file is None:
-            self._file = self._opened(int(ends[-1]) // (len(ends) - 1))
+            self._file, self._began = self._opened(int(ends[-1]) // (len(ends) - 1)), True
+            self._open.append(self._file)
         form = self._form
         rows = pa.concat_tables([p if p.schema.equals(form) else p.cast(form) for p in pieces])
         for part, most in _groups(rows, ends, self.row_group_bytes):
             if self._has_views:
                 for start in range(0, part.num_rows, most):
-                    self._file.write(_in_one_piece(part.slice(start, most)))
+                    group = _in_one_piece(part.slice(start, most))
+                    self._behind.do(
+                        partial(self._file.write, group),
+                        int(ends[-1]) * group.num_rows // len(rows),
+                    )
             else:
-                self._file.write(part, most)
+                self._behind.do(
+                    partial(self._file.write, part, most),
+                    int(ends[-1]) * part.num_rows // len(rows),
+                )
         for piece in pieces:
             self._bounds.add(piece)
             for leaf, lengths in self._lengths.items():
@@ -210,9 +216,13 @@ class SampleWriter:
 
     def _close(self) -> None:
         if self._file is not None:
-            size = self._file.close(self._said())
-            self.files.append(DataFile(self._file.name, size, self._bounds.to_json()))
+            said, bounds = self._said(), self._bounds.to_json()
+            self._behind.do(partial(self._closed, self._file, said, bounds), 0)
             self._file = None
+
+    def _closed(self, file: ParquetOutput, said: dict[str, str], bounds: str) -> None:
+        self.files.append(DataFile(file.name, file.close(said), bounds))
+        self._open.remove(file)
 
     def _said(self) -> dict[str, str]:
         """Return what the footer says of payloads that are large enough."""

@@ -37,11 +37,18 @@ def test_batches_have_all_samples_in_order_and_are_bounded(sizes, one_by_one):
         assert all(sum(map(len, batch["data"][:-1])) < 500 for batch in found)
 
 
-def test_large_columns_are_taken_in_small_batches():
-    blobs = [bytes(1 << 20)] * 200
-    counts = [len(batch["data"]) for batch in batches_of({"data": blobs}, ["data"])]
+@pytest.mark.parametrize(
+    ("blob", "most"),
+    [
+        (bytes(1 << 20), sample_input.VIEWED_BYTES),
+        (np.zeros(1 << 20, "u1"), sample_input.BATCH_BYTES),
+    ],
+    ids=["bytes", "arrays"],
+)
+def test_large_columns_are_taken_in_small_batches(blob, most):
+    counts = [len(batch["data"]) for batch in batches_of({"data": [blob] * 200}, ["data"])]
     assert sum(counts) == 200
-    assert max(counts[1:]) <= sample_input.BATCH_BYTES >> 20
+    assert max(counts[1:]) == most >> 20
 
 
 def test_samples_without_any_value_are_samples(tmp_path):

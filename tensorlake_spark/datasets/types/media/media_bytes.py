@@ -18,7 +18,7 @@ from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.rows.binary_views import views_of
 from tensorlake_spark.rows.checksum import crc32
 
-_VIEWED = 4 << 10
+VIEWED = 4 << 10
 """Bytes of a file, of the mean one, from which a view takes less time than a copy."""
 
 
@@ -177,7 +177,7 @@ def joined(files: Sequence[bytes | None], place: Place) -> pa.Array:
             "more",
             "give fewer samples at a time",
         )
-    if place.views and nbytes >= _VIEWED * max(1, len(files)):
+    if place.views and nbytes >= VIEWED * max(1, len(files)):
         return views_of(files)
     return pa.array(files, pa.binary())
 
