@@ -195,7 +195,7 @@ class ApartWriter:
                 rows = start + np.flatnonzero(mask[start : start + step])
                 if len(rows):
                     with reaching(self._inner):
-                        writer.add(assembled(file, stored.schema, stored.leaves, rows, False))
+                        writer.add(assembled(file, stored.schema, stored.leaves, rows, True))
             return writer.finish()
 
     def _check_same(self, before: Snapshot, after: Snapshot, sids: Array) -> None:

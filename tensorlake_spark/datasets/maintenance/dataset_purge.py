@@ -245,7 +245,7 @@ def _rest(stored: StoredSamples, number: int, sids: Array) -> list[DataFile]:
         snapshot.storage, stored.schema, 2 * snapshot.file_bytes, in_order=ordered
     ) as writer:
         for start in range(0, len(kept), step):
-            writer.add(stored.rows(None, kept[start : start + step]))
+            writer.add(stored.rows(None, kept[start : start + step], views=True))
         return writer.finish()
 
 

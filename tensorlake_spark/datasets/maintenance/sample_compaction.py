@@ -168,5 +168,5 @@ def _written(
         stored.snapshot.storage, stored.schema, file_bytes, row_group_bytes, in_order=one.in_order
     ) as writer:
         for start in range(0, len(one.positions), step):
-            writer.add(stored.rows(None, one.positions[start : start + step]))
+            writer.add(stored.rows(None, one.positions[start : start + step], views=True))
         return writer.finish()
