@@ -296,6 +296,8 @@ class FeatureTable(FeatureReads):
         ------
         UnknownLabelError
             If there is no feature of a name.
+        InvalidOptionError
+            If `hidden` is not True or False.
 
         Examples
         --------
@@ -305,6 +307,8 @@ class FeatureTable(FeatureReads):
         >>> features.deprecate(["age"]).names, features.deprecated
         (['score'], ['age'])
         """
+        if not isinstance(hidden, bool):
+            raise InvalidOptionError(f"hidden={hidden!r:.80} is not True or False")
         given = checked_names(names)
         return self._change_anew("deprecate", None, lambda now: now.deprecate(given, hidden))
 

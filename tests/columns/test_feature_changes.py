@@ -64,6 +64,13 @@ def test_added_features_come_last_whatever_their_dtype(ctr):
     assert ctr.read(["x", "age"]).to_pydict() == {"x": [0.5, None, 1.5], "age": [31, None, 54]}
 
 
+@pytest.mark.parametrize("hidden", ["no", 0, None])
+def test_deprecate_takes_true_or_false(ctr, hidden):
+    with pytest.raises(tl.InvalidOptionError, match=r"hidden=.* is not True or False"):
+        ctr.deprecate(["seen"], hidden=hidden)
+    assert ctr.deprecated == []
+
+
 def test_dropped_features_are_gone(ctr, lake):
     ctr.deprecate(["seen"])
     ctr.drop(["age", "seen", "clicked"])
