@@ -84,7 +84,7 @@ def has_views(kind: pa.DataType) -> bool:
 
 
 def with_views(schema: pa.Schema) -> pa.Schema:
-    """Return a schema with views in the place of payloads, also in structs: of those, many chunks cost no copy."""
+    """Return a schema whose payloads are views, also in structs; those in lists stay as they are."""
     return pa.schema(
         [field.with_type(_viewed(field.type)) for field in schema], metadata=schema.metadata
     )

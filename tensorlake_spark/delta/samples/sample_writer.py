@@ -37,7 +37,10 @@ GROUP_ROWS = 1 << 16
 """A row group has no more rows, however small they are."""
 
 GROUPS_AT_ONCE = 4
-"""Row groups that are written by one call: Arrow needs the interpreter only between calls, and others do meanwhile."""
+"""Row groups that are made at once, and written by one call unless they have views.
+
+Arrow needs the interpreter only between calls, and others do meanwhile.
+"""
 
 WAITING = 16 << 20
 """Bytes of samples that may wait to be written, about."""
@@ -168,18 +171,12 @@ class SampleWriter:
         form = self._form
         rows = pa.concat_tables([p if p.schema.equals(form) else p.cast(form) for p in pieces])
         for part, most in _groups(rows, ends, self.row_group_bytes):
-            if self._has_views:
-                for start in range(0, part.num_rows, most):
-                    group = _in_one_piece(part.slice(start, most))
-                    self._behind.do(
-                        partial(self._file.write, group),
-                        int(ends[-1]) * group.num_rows // len(rows),
-                    )
-            else:
-                self._behind.do(
-                    partial(self._file.write, part, most),
-                    int(ends[-1]) * part.num_rows // len(rows),
-                )
+            step = most if self._has_views else part.num_rows
+            for start in range(0, part.num_rows, step):
+                some = part.slice(start, step)
+                some = _in_one_piece(some) if self._has_views else some
+                nbytes = int(ends[-1]) * some.num_rows // len(rows)
+                self._behind.do(partial(self._file.write, some, most), nbytes)
         for piece in pieces:
             self._bounds.add(piece)
             for leaf, lengths in self._lengths.items():

@@ -133,9 +133,8 @@ class Picture(Type):
 
     def _files(self, files: list[bytes], data: pa.Array, place: Place) -> pa.Array:
         """Return files as a column; `data` is the same as Arrow has it."""
-        crcs = media_bytes.crcs_of(
-            files
-        )  # reads them in order, after which a look at each takes less time
+        # First, as it reads all bytes in order: a look at each file takes less time then.
+        crcs = media_bytes.crcs_of(files)
         try:
             sizes, dtypes, kinds = self._read_headers(files, data)
             for kind in kinds:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -37,6 +38,9 @@ from tensorlake_spark.spark.ingest.samples.sample_tasks import SampleTask, Share
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_STOPPING = 0.5
+"""Seconds after which the files of a failed job are deleted again: a task that Spark stops may write until it ends."""
 
 _SHARE_BYTES = (8 << 20, 128 << 20)  # a share has no less, if there is as much, and not much more
 
@@ -205,6 +209,8 @@ class _Job:
             version = self._committed(found, fresh, reserved, parts)
         except BaseException:
             if not resume:
+                _discard(places, mark)
+                time.sleep(_STOPPING)
                 _discard(places, mark)
             raise
         _discard(places, mark)  # what tasks wrote that Spark began twice
