@@ -82,13 +82,17 @@ class _Threads:
                     future.cancel()
 
 
+def discard_all_marked(storage: Storage, folders: Sequence[str], mark: str) -> None:
+    """Delete files with a mark that no commit names, in a table and in tables inside it."""
+    for table in (storage, *(inner_storage(storage, folder) for folder in folders)):
+        discard_marked(table, mark)
+
+
 @contextmanager
 def marked_files(storage: Storage, folders: Sequence[str], mark: str) -> Iterator[None]:
-    """Delete files with a mark that no commit names, in a table and in tables inside it, when an error leaves."""
+    """Do what `discard_all_marked` does when an error leaves."""
     try:
         yield
     except BaseException:
-        discard_marked(storage, mark)
-        for folder in folders:
-            discard_marked(inner_storage(storage, folder), mark)
+        discard_all_marked(storage, folders, mark)
         raise

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.datasets.types.media.images import Picture
-from tensorlake_spark.datasets.types.media.media_bytes import VIEWED, Pieces
+from tensorlake_spark.datasets.types.media.media_bytes import Pieces, are_viewed
 from tensorlake_spark.datasets.types.media.recordings import Audio, Dicom, Video
 from tensorlake_spark.datasets.types.nested import Sequence as SequenceType
 from tensorlake_spark.datasets.types.tensors import ArrayType
@@ -231,7 +231,7 @@ def _slices(columns: Columns, count: int, files: Collection[str]) -> Iterator[Co
 
 
 def _has_views(columns: Columns) -> bool:
-    return any(isinstance(c, Pieces) and c.nbytes >= VIEWED * len(c) for c in columns.values())
+    return any(isinstance(c, Pieces) and are_viewed(c.nbytes, len(c)) for c in columns.values())
 
 
 def _looked_at(column: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -106,7 +106,6 @@ class SampleWriter:
         self._pending_bytes = 0
         self._file: ParquetOutput | None = None  # that is being written
         self._open: list[ParquetOutput] = []  # all that are not whole
-        self._began = False
         self._form, self._has_views = schema, False  # of its rows
         self._written = 0
         self._bounds = FileBounds(self._leaves)
@@ -130,7 +129,7 @@ class SampleWriter:
         start = 0
         while start < rows.num_rows:
             # The first one is written at once, so that writing begins while the next samples are made.
-            groups = GROUPS_AT_ONCE if self._began else 1
+            groups = GROUPS_AT_ONCE if self._open or self.files else 1
             most = min(groups * self.row_group_bytes, self.file_bytes)
             room = ends[start] + most - self._pending_bytes
             stop = int(np.searchsorted(ends, room, side="right")) - 1
@@ -162,14 +161,16 @@ class SampleWriter:
     def _flush(self) -> None:
         if not self._pending:
             return
+        pieces: Sequence[pa.Table]
         pieces, sizes = zip(*self._pending)
         ends = np.concatenate([[0], *sizes]).cumsum()
         self._pending, self._pending_bytes = [], 0
         if self._file is None:
-            self._file, self._began = self._opened(int(ends[-1]) // (len(ends) - 1)), True
+            self._file = self._opened(int(ends[-1]) // (len(ends) - 1))
             self._open.append(self._file)
         form = self._form
-        rows = pa.concat_tables([p if p.schema.equals(form) else p.cast(form) for p in pieces])
+        pieces = [piece if piece.schema.equals(form) else piece.cast(form) for piece in pieces]
+        rows = pa.concat_tables(pieces)
         for part, most in _groups(rows, ends, self.row_group_bytes):
             step = most if self._has_views else part.num_rows
             for start in range(0, part.num_rows, step):
@@ -261,9 +262,9 @@ def _in_one_piece(rows: pa.Table) -> pa.Table:
 
 
 def _lengths_of(values: pa.Array | pa.ChunkedArray) -> list[Array]:
-    """Return the lengths of payloads, by their arrays."""
+    """Return the lengths of payloads, which are views, by their arrays."""
     chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
-    return [lengths_of(chunk.cast(pa.binary_view()), NULL) for chunk in chunks]
+    return [lengths_of(chunk, NULL) for chunk in chunks]
 
 
 def discard_marked(storage: Storage, mark: str) -> None:

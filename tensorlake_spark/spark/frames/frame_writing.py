@@ -8,8 +8,8 @@ import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tensorlake_spark.datasets.apart.inner_tables import inner_storage
 from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
+from tensorlake_spark.datasets.changes.workers import discard_all_marked
 from tensorlake_spark.datasets.samples.appending import check_batch, commit_files, reserve
 from tensorlake_spark.datasets.samples.task_samples import SampleFiles, inner_of
 from tensorlake_spark.datasets.types.nested import check_links
@@ -17,7 +17,6 @@ from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.commit import transaction_done
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.samples.sample_writer import discard_marked
 from tensorlake_spark.delta.samples.samples_table import create_samples_table
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import FormatError, InvalidOptionError, TableNotFoundError
@@ -127,9 +126,7 @@ def write_samples(
         back = first + RESERVED, max([first, *(one.end for one in done)])
         after = commit_files(storage, files, "write_samples", written, back, transaction, columns)
     finally:  # what tasks wrote that failed, or that Spark began twice
-        discard_marked(storage, mark)
-        for folder in parts.folders():
-            discard_marked(inner_storage(storage, folder), mark)
+        discard_all_marked(storage, parts.folders(), mark)
     return after.version
 
 

@@ -95,19 +95,11 @@ def beginnings(files: Sequence[bytes]) -> pa.Array:
     True
     """
     most = _BEGINNING + len(_GAP) + _END
-    sizes = [*map(len, files)]
-    if min(sizes, default=0) > most:
-        parts = [part for file in files for part in (file[:_BEGINNING], _GAP, file[-_END:])]
-    else:
-        parts = [
-            file if size <= most else b"".join((file[:_BEGINNING], _GAP, file[-_END:]))
-            for file, size in zip(files, sizes, strict=True)
-        ]
-    stops = np.minimum(sizes, most)
-    ends = np.zeros(len(files) + 1, np.int32)
-    np.cumsum(stops, out=ends[1:])
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(parts))]
-    return pa.Array.from_buffers(pa.binary(), len(files), buffers)
+    parts = [
+        file if len(file) <= most else b"".join((file[:_BEGINNING], _GAP, file[-_END:]))
+        for file in files
+    ]
+    return pa.array(parts, pa.binary())
 
 
 def _unlike_first(

@@ -18,8 +18,19 @@ from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.rows.binary_views import views_of
 from tensorlake_spark.rows.checksum import crc32
 
-VIEWED = 4 << 10
+_VIEWED = 4 << 10
 """Bytes of a file, of the mean one, from which a view takes less time than a copy."""
+
+
+def are_viewed(nbytes: int, count: int) -> bool:
+    """Whether files that have so many bytes together are written from where they are, where views are taken.
+
+    Examples
+    --------
+    >>> are_viewed(100_000, 10), are_viewed(100_000, 1000)
+    (True, False)
+    """
+    return nbytes >= _VIEWED * max(1, count)
 
 
 class Pieces(list[bytes]):
@@ -177,7 +188,7 @@ def joined(files: Sequence[bytes | None], place: Place) -> pa.Array:
             "more",
             "give fewer samples at a time",
         )
-    if place.views and nbytes >= VIEWED * max(1, len(files)):
+    if place.views and are_viewed(nbytes, len(files)):
         return views_of(files)
     return pa.array(files, pa.binary())
 

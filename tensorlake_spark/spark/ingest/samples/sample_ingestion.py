@@ -7,10 +7,12 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from tensorlake_spark.datasets.apart.inner_tables import inner_storage, stored_names
+from tensorlake_spark.datasets.apart.inner_tables import stored_names
 from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
+from tensorlake_spark.datasets.changes.workers import discard_all_marked
 from tensorlake_spark.datasets.samples.appending import commit_files, reserve
 from tensorlake_spark.datasets.samples.task_samples import inner_of
 from tensorlake_spark.datasets.sources.sample_source import Piece, SampleSource
@@ -20,7 +22,6 @@ from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.commit import transaction_done
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.samples.sample_writer import discard_marked
 from tensorlake_spark.delta.samples.samples_table import create_samples_table
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import (
@@ -203,17 +204,17 @@ class _Job:
         left = [piece for piece in self.pieces if piece.name not in known]
         mark = f"{uuid.uuid4().hex[:8]}-"
         parts = PartsWriter(self.storage, snapshot, self.outcome.schema)
-        places = [self.storage, *(inner_storage(self.storage, name) for name in parts.folders())]
+        discard = partial(discard_all_marked, self.storage, parts.folders(), mark)
         try:
             fresh, reserved = self._written(snapshot, left, mark) if left else ([], None)
             version = self._committed(found, fresh, reserved, parts)
         except BaseException:
             if not resume:
-                _discard(places, mark)
+                discard()
                 time.sleep(_STOPPING)
-                _discard(places, mark)
+                discard()
             raise
-        _discard(places, mark)  # what tasks wrote that Spark began twice
+        discard()  # what tasks wrote that Spark began twice
         if resume:
             sample_notes.forget(self.storage, self.notes)
         every = [*found, *fresh]
@@ -299,11 +300,6 @@ def shares_of(pieces: Sequence[Piece], first: int, cores: int) -> list[Share]:
             shares.append(Share(tuple(held)))
             held, nbytes = [], 0
     return [*shares, Share(tuple(held))] if held else shares
-
-
-def _discard(places: Sequence[Storage], mark: str) -> None:
-    for storage in places:
-        discard_marked(storage, mark)
 
 
 def _with_apart(columns: Mapping[str, Type], names: Sequence[str]) -> SampleSchema:
