@@ -24,6 +24,7 @@ def mark(text):
 folder = sys.argv[1]
 spark = local_session()
 cells = spark.createDataFrame([(0, 0, 1.0), (0, -1, 2.0)], "i0 int, i1 int, value double")
+cells = cells.coalesce(1)  # a second task would be stopped, and say so when the job is on already
 writer = cells.write.format("tensor").mode("append").option("id", "x")
 mark("write")
 try:
