@@ -131,6 +131,8 @@ def entries(files: Sequence[DataFile]) -> Files:
         last_seq=np.array([b["seq"] for b in most], np.int64),
         lo=corner(least, "lo", LEAST),
         hi=corner(most, "hi", MOST),
+        first_sid=np.full(len(files), LEAST, np.int64),
+        last_sid=np.full(len(files), MOST, np.int64),
     )
 
 

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from itertools import chain
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from tensorlake_spark.datasets.apart.parts_writer import PartsWriter, SplitSamples
@@ -17,12 +18,12 @@ from tensorlake_spark.datasets.samples.sample_encoding import encoded, numbered
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.commit import Change, StaleChange, commit, transaction_done
 from tensorlake_spark.delta.log.data_file import DataFile, discard
-from tensorlake_spark.delta.log.live_files import LEAST, numbers
+from tensorlake_spark.delta.log.live_files import LEAST, MOST
 from tensorlake_spark.delta.log.requirements import SAMPLES, SID
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.row_sizes import nbytes_of
 from tensorlake_spark.delta.samples.sample_writer import SORTED, SampleWriter
-from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.delta.store.storage import Storage, reaching
 from tensorlake_spark.errors import (
     ConcurrentWriteError,
     CorruptDataError,
@@ -37,7 +38,7 @@ COUNTER = "dataset/sid"
 """The application transaction whose number is the next sid."""
 
 HELD_BYTES = 64 << 20
-"""A smaller append stays in memory until it has its numbers; a larger one reserves them by another commit."""
+"""A smaller append gets its numbers by its own commit; a larger one reserves them by another commit."""
 
 RESERVED = 1 << 32
 """Numbers that an append of unknown length reserves; those it did not need go back, if nobody else came after."""
@@ -78,7 +79,8 @@ def next_sid(snapshot: Snapshot) -> int:
     if all(path.startswith(SORTED) for path in snapshot.files.path):
         return found
     # A plain writer of Delta gives numbers without the counter.
-    most = int(numbers(snapshot.file_actions, f"max.{SID}", LEAST).max())
+    last = snapshot.files.last_sid
+    most = int(last[last != MOST].max(initial=LEAST))
     if most >= _LAST:
         raise CorruptDataError(
             f"{snapshot.storage.uri} has a row with {SID} {most}, which another writer added; numbers above {_LAST} "
@@ -140,7 +142,6 @@ def append(
     first = next_sid(snapshot)
     given = 0
     rest = iter(batches)
-    held: list[tuple[dict[str, pa.Array], int]] = []
     with ExitStack() as stack:
         writer = stack.enter_context(_writer(storage, schema, snapshot))
         if not parts.has_apart:
@@ -151,30 +152,27 @@ def append(
                     break
                 count = count_of(columns)
                 arrays = encoded(columns, schema, given, count)
-                held.append((arrays, count))
                 # With the numbers that they have if no other writer is faster.
                 writer.add(numbered(arrays, schema, first + given))
                 given += count
+                del arrays  # Arrow uses its memory again
                 if writer.given_bytes > HELD_BYTES:
                     break
             else:
                 files = writer.finish()
                 stack.pop_all()  # from here on they are the commit's
-                return _commit_held(
-                    storage, snapshot, schema, held, given, files, operation, transaction
-                )
+                return _commit_numbered(storage, snapshot, schema, files, operation, transaction)
             columns = given_columns = {}  # they may be large
         checked = _checked(parts, schema, rest, given)
         # What is wrong with the first samples is told before numbers are taken, which is a commit of its own.
         waiting = _first_of(checked, writer.given_bytes)
-        if not (held or waiting):
+        if not (given or waiting):
             return snapshot
         snapshot, reserved = reserve(storage, snapshot, RESERVED)
         if reserved != first:
-            writer.abort()
-            writer = stack.enter_context(_writer(storage, schema, snapshot))
-            _add_held(writer, schema, held, reserved)
-        held.clear()
+            early, writer = writer, stack.enter_context(_writer(storage, schema, snapshot))
+            _add_again(writer, early.finish(), reserved)
+            early.abort()
         stack.enter_context(parts)
         at = reserved + given
         for some, arrays, rows in chain(_taken(waiting), checked):
@@ -227,29 +225,41 @@ def _writer(storage: Storage, schema: SampleSchema, snapshot: Snapshot) -> Sampl
     return SampleWriter(storage, schema.to_arrow(), snapshot.file_bytes)
 
 
-def _add_held(
-    writer: SampleWriter,
-    schema: SampleSchema,
-    held: Sequence[tuple[dict[str, pa.Array], int]],
-    first: int,
-) -> None:
-    """Add samples that are in memory, with numbers from `first` on."""
-    for arrays, rows in held:
-        writer.add(numbered(arrays, schema, first))
-        first += rows
+def _add_again(writer: SampleWriter, files: Sequence[DataFile], first: int) -> None:
+    """Add samples that are in files already, with numbers from `first` on."""
+    place = writer.schema.get_field_index(SID)
+    for file in files:
+        with reaching(writer.storage), writer.storage.open_parquet(file.path) as stored:
+            for group in range(stored.num_row_groups):
+                rows = stored.read_row_group(group).cast(writer.schema)
+                sids = pa.array(np.arange(first, first + len(rows)))
+                writer.add(rows.set_column(place, writer.schema.field(place), sids))
+                first += len(rows)
 
 
-def _commit_held(
+def _written_again(
+    storage: Storage, snapshot: Snapshot, schema: SampleSchema, files: Sequence[DataFile]
+) -> list[DataFile]:
+    """Write samples again with the next numbers of a version, and delete their files."""
+    try:
+        check_columns_there(schema, snapshot)
+        with _writer(storage, schema, snapshot) as writer:
+            _add_again(writer, files, next_sid(snapshot))
+            return writer.finish()
+    finally:
+        discard(storage, [file.path for file in files])
+
+
+def _commit_numbered(
     storage: Storage,
     snapshot: Snapshot,
     schema: SampleSchema,
-    held: Sequence[tuple[dict[str, pa.Array], int]],
-    count: int,
     files: list[DataFile],
     operation: str,
     transaction: tuple[str, int] | None,
 ) -> Snapshot:
-    """Commit samples that are in memory too: written again with other numbers where another writer was faster."""
+    """Commit samples that have the next numbers: written again with others where another writer was faster."""
+    count = sum(file.rows for file in files)
     if not count:
         return snapshot
     for _ in range(ATTEMPTS):
@@ -261,15 +271,11 @@ def _commit_held(
         try:
             return commit(storage, change)
         except StaleChange as stale:
-            discard(storage, [file.path for file in files])
             snapshot = stale.snapshot
-            check_columns_there(schema, snapshot)
         except TensorLakeError:
             discard(storage, [file.path for file in files])
             raise
-        with _writer(storage, schema, snapshot) as writer:
-            _add_held(writer, schema, held, next_sid(snapshot))
-            files = writer.finish()
+        files = _written_again(storage, snapshot, schema, files)
     discard(storage, [file.path for file in files])
     raise ConcurrentWriteError(
         f"other writers of {storage.uri} won {ATTEMPTS} times in a row; nothing was committed, try again later"

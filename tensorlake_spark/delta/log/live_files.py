@@ -14,6 +14,7 @@ from typing import Any, overload
 import numpy as np
 import pyarrow as pa
 
+from tensorlake_spark.delta.log.requirements import SAMPLES, SID, TENSORS
 from tensorlake_spark.delta.store.paths import inside, is_plain
 from tensorlake_spark.errors import UnsupportedFeatureError
 from tensorlake_spark.rows.row import SCHEMA
@@ -23,6 +24,9 @@ Array = np.ndarray[Any, Any]
 
 LEAST, MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 """Bounds where the log says none."""
+
+_READ = {TENSORS: ("id", "seq", "nnz", "lo", "hi"), SAMPLES: (SID,)}
+"""The columns whose bounds `Files` has, by what a table is."""
 
 _NO_PLACES: Array = np.zeros(0, np.int64)
 _NO_PLACES.flags.writeable = False
@@ -207,6 +211,10 @@ class Files:
         Bounds of ``nnz`` and the greatest ``seq``.
     lo, hi : int64 arrays of shape (files, 8)
         Least lower and greatest upper corner of the rows' boxes.
+    first_sid, last_sid : int64 arrays
+        Bounds of ``sid``, in a table of samples; the columns above are those of tensors.
+    kind : str
+        What the table is, `requirements.TENSORS` or `requirements.SAMPLES`.
     """
 
     path: Sequence[str]
@@ -219,12 +227,17 @@ class Files:
     last_seq: Array
     lo: Array
     hi: Array
+    first_sid: Array
+    last_sid: Array
+    kind: str = TENSORS
     _index: IdIndex = field(default_factory=IdIndex, compare=False, repr=False)
     _shared: SharedFiles | None = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def of(cls, actions: pa.Table | dict[str, list[Any]], uri: str) -> Files:
+    def of(cls, actions: pa.Table | dict[str, list[Any]], uri: str, kind: str = TENSORS) -> Files:
         """Return what the log of the table at `uri` says, in a row for each file."""
+        if not isinstance(actions, dict):  # a sample's columns may have the names of a tensor's
+            actions = actions.select([n for n in actions.column_names if _is_read(n, kind)])
         paths = _listed(actions, "path") or []
         count = len(paths)
         said = {*(actions if isinstance(actions, dict) else actions.column_names)}
@@ -254,12 +267,15 @@ class Files:
             last_seq=numbers(actions, "max.seq", MOST),
             lo=corner("min.lo", LEAST),
             hi=corner("max.hi", MOST),
+            first_sid=numbers(actions, "min.sid", LEAST),
+            last_sid=numbers(actions, "max.sid", MOST),
+            kind=kind,
         )
 
     @classmethod
-    def added(cls, added: list[dict[str, Any]], uri: str) -> Files:
+    def added(cls, added: list[dict[str, Any]], uri: str, kind: str = TENSORS) -> Files:
         """Return the files of some ``add`` actions, as the log of the table at `uri` has them."""
-        return cls.of(_actions(added), uri)
+        return cls.of(_actions(added, kind), uri, kind)
 
     def grown(self, added: list[dict[str, Any]], removed: set[str], uri: str) -> Files:
         """Return the files after a commit, which share arrays with these if none of these is removed.
@@ -277,7 +293,7 @@ class Files:
         kept = self
         if self._has_any(gone):  # statistics that are computed anew add a file again
             kept = self.chosen([name not in gone for name in self.path])
-        return kept._followed(Files.added(added, uri))
+        return kept._followed(Files.added(added, uri, self.kind))
 
     def _has_any(self, paths: set[str]) -> bool:
         if self._shared is None:
@@ -292,20 +308,20 @@ class Files:
             found = shared.add(count, new)
         path, arrays = found
         index = self._index.later(count, new.first_id, new.last_id)
-        return Files(path, **arrays, _index=index, _shared=shared)
+        return Files(path, **arrays, kind=self.kind, _index=index, _shared=shared)
 
     def chosen(self, mask: Array | list[bool]) -> Files:
         """Return some of the files."""
         places = np.flatnonzero(mask)
         arrays: dict[str, Any] = {name: getattr(self, name)[places] for name in ARRAYS}
-        return Files([self.path[place] for place in places.tolist()], **arrays)
+        return Files([self.path[place] for place in places.tolist()], **arrays, kind=self.kind)
 
     def joined(self, more: Files) -> Files:
         """Return these files, and others after them."""
         arrays: dict[str, Any] = {
             name: np.concatenate([getattr(self, name), getattr(more, name)]) for name in ARRAYS
         }
-        return Files([*self.path, *more.path], **arrays)
+        return Files([*self.path, *more.path], **arrays, kind=self.kind)
 
     def places_of(self, tensor_id: str, data: bool | None = None) -> Array:
         """Return the places of the files that may hold data (or metadata, or any) rows of a tensor, in order."""
@@ -343,11 +359,19 @@ class Files:
         return lo, hi
 
 
-ARRAYS = [one.name for one in fields(Files) if one.name not in ("path", "_index", "_shared")]
+ARRAYS = [
+    one.name for one in fields(Files) if one.name not in ("path", "kind", "_index", "_shared")
+]
 """Names of the arrays of `Files`."""
 
 
-def _actions(added: list[dict[str, Any]]) -> dict[str, list[Any]]:
+def _is_read(name: str, kind: str) -> bool:
+    """Whether a column that deltalake gives says what `Files` has of a table of this kind."""
+    _, _, column = name.partition(".")
+    return not column or column.partition(".")[0] in _READ[kind]
+
+
+def _actions(added: list[dict[str, Any]], kind: str) -> dict[str, list[Any]]:
     """Return ``add`` actions in the columns that deltalake gives them, those alone in which something is said.
 
     Raises ValueError or TypeError if their statistics are not of our columns' types.
@@ -366,9 +390,9 @@ def _actions(added: list[dict[str, Any]]) -> dict[str, list[Any]]:
         put(place, "path", action["path"], str)
         put(place, "size_bytes", action["size"])
         put(place, "num_records", said.get("numRecords"))
-        for kind, prefix in (("minValues", "min"), ("maxValues", "max")):
-            values = said.get(kind) or {}
-            for column in ("id", "seq", "nnz", "lo", "hi"):
+        for side, prefix in (("minValues", "min"), ("maxValues", "max")):
+            values = said.get(side) or {}
+            for column in _READ[kind]:
                 value = values.get(column)
                 if isinstance(value, dict):
                     for leaf, one in value.items():

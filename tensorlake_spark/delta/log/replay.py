@@ -23,7 +23,7 @@ from tensorlake_spark.delta.log.actions import (
     commit_name,
 )
 from tensorlake_spark.delta.log.live_files import Files
-from tensorlake_spark.delta.log.requirements import TENSORS, kind_of, schema_of
+from tensorlake_spark.delta.log.requirements import kind_of, schema_of
 from tensorlake_spark.delta.store.storage import Storage
 
 _MOST = 100  # commits that are replayed; with more deltalake begins from a checkpoint
@@ -43,6 +43,10 @@ class Metadata(NamedTuple):
 
     id: str
     configuration: dict[str, str]
+    name: str | None
+    description: str | None
+    partition_columns: list[str]
+    created_time: int | None
 
 
 class Head:
@@ -77,10 +81,18 @@ class Head:
 
     def metadata(self) -> Metadata:
         """Return id and properties."""
-        return Metadata(self._metadata["id"], self._metadata.get("configuration") or {})
+        said = self._metadata
+        return Metadata(
+            said["id"],
+            said.get("configuration") or {},
+            said.get("name"),
+            said.get("description"),
+            said.get("partitionColumns") or [],
+            said.get("createdTime"),
+        )
 
     def is_plain(self) -> bool:
-        """Whether it is a table of tensors, and needs no more than its commits to be read."""
+        """Whether the table needs no more than its commits to be read."""
         protocol, said = self.protocol(), self._metadata
         self.schema()
         return (
@@ -88,7 +100,6 @@ class Head:
             and {*(protocol.reader_features or ())} <= _READER_FEATURES
             and said["format"]["provider"] == "parquet"
             and not said["partitionColumns"]
-            and kind_of(self.metadata().configuration) == TENSORS
             and all(type(v) is str for v in (said["id"], *self.metadata().configuration.values()))
         )
 
@@ -228,7 +239,7 @@ def _replay_first(storage: Storage, last: int) -> Replayed | None:
             live.pop(action["path"], None)
             live[action["path"]] = action
         transactions |= change.transactions
-    files = Files.added([*live.values()], storage.uri)
+    files = Files.added([*live.values()], storage.uri, kind_of(head.metadata().configuration))
     return Replayed(head, last, files, Transactions(transactions), mark)
 
 

@@ -226,18 +226,14 @@ class Snapshot:
 
     def read_on(self) -> Snapshot | None:
         """Return the newest version, with later commits replayed on this one; None where it has to be opened."""
-        if (
-            not self.storage.is_local
-            or self.kind != TENSORS
-            or "deletionVectors" in self.reader_features
-        ):
+        if not self.storage.is_local or "deletionVectors" in self.reader_features:
             return None
         with reaching(self.storage):
             before = self._replayable()
             later = None if before is None else replay(self.storage, before)
         if later is None:
             return None
-        return self if later is before else Snapshot(self.storage, later)
+        return self if later is before else Snapshot(self.storage, later, self.kind)
 
     def _replayable(self) -> Replayed | None:
         """Return what later commits can be replayed on."""
@@ -391,15 +387,7 @@ class Snapshot:
         """The live files with the log's statistics."""
         if isinstance(self._opened, Replayed):
             return self._opened.files
-        return Files.of(self._tensor_actions, self.storage.uri)
-
-    @property
-    def _tensor_actions(self) -> pa.Table:
-        """What the log says of files, and of the columns of tensors: a sample's may have the same names."""
-        if self.kind == TENSORS:
-            return self.file_actions
-        names = {"path", "size_bytes", "num_records"}
-        return self.file_actions.select([n for n in self.file_actions.column_names if n in names])
+        return Files.of(self.file_actions, self.storage.uri, self.kind)
 
     @cached_property
     def places(self) -> dict[str, int]:

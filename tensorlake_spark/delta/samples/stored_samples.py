@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from tensorlake_spark.delta.log.live_files import LEAST, MOST, numbers
+from tensorlake_spark.delta.log.live_files import LEAST, MOST
 from tensorlake_spark.delta.log.requirements import SID
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.bounds import guarantees_of
@@ -78,8 +78,7 @@ class StoredSamples:
     @cached_property
     def _first_last(self) -> tuple[Array, Array]:
         """The least and the greatest number in each file as the log has them."""
-        actions = self.snapshot.file_actions
-        return numbers(actions, f"min.{SID}", LEAST), numbers(actions, f"max.{SID}", MOST)
+        return self.snapshot.files.first_sid, self.snapshot.files.last_sid
 
     @cached_property
     def _log_order(self) -> Array:

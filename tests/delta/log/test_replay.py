@@ -6,16 +6,20 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, TableFeatures
+from deltalake import DeltaTable, TableFeatures, write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
 import tensorlake_spark as tl
+from tensorlake_spark.datasets.samples.appending import next_sid
 from tensorlake_spark.delta.log.actions import LAST_CHECKPOINT, LOG, commit_name
 from tensorlake_spark.delta.log.live_files import ARRAYS
 from tensorlake_spark.delta.log.replay import Head, Replayed, Transactions, commit_mark, replay_all
+from tensorlake_spark.delta.log.requirements import SAMPLES, TENSORS
 from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.delta.store.storage import Storage
 
 pytestmark = pytest.mark.local_disk
@@ -188,16 +192,19 @@ def said(snapshot):
     """What a version says of its table and its files, these in the order of their names."""
     files = snapshot.files
     order = np.argsort(files.path)
-    return {
+    of_tensors = {
+        "first_seq": snapshot.first_seq[order].tolist(),
+        "statistics": [snapshot.statistics(place) for place in order.tolist()],
+    } if snapshot.kind == TENSORS else {}  # fmt: skip
+    return of_tensors | {
         "version": snapshot.version,
         "id": snapshot.table_id,
         "protocol": (snapshot.reader_features, snapshot.writer_version, snapshot.writer_features),
         "properties": dict(snapshot.configuration),
         "schema": snapshot.schema,
         "path": sorted(files.path),
-        "first_seq": snapshot.first_seq[order].tolist(),
-        "statistics": [snapshot.statistics(place) for place in order.tolist()],
-        "transaction": snapshot.transaction("tensor/x"),
+        "actions": snapshot.file_actions.take(order).to_pylist(),
+        "transactions": snapshot.transactions(["tensor/x", "dataset/sid"]),
         **{name: getattr(files, name)[order].tolist() for name in ARRAYS},
     }
 
@@ -239,17 +246,95 @@ def first_said(lake, kind, **more):
         ),
         lambda lake: first_said(lake, "protocol", minReaderVersion=3, readerFeatures=["v2Checkpoint"], minWriterVersion=7, writerFeatures=["v2Checkpoint"]),
         lambda lake: first_said(lake, "metaData", partitionColumns=["id"]),
-        lambda lake: first_said(lake, "metaData", configuration={"tensorlake.dataset": "1"}),
         lambda lake: commit_of(lake, 1).unlink(),
         lambda lake: commit_of(lake).write_bytes(commit_of(lake).read_bytes()[:-9]),
         lambda lake: [lake.write(f"t/{k}", np.zeros(2)) for k in range(10)],
         lambda lake: committed_by_others(lake, *({"add": {**add_of(lake), "path": f"part-{k}.parquet"}} for k in range(250))),
     ],
-    ids=["checkpoint", "property", "feature", "v2", "partitions", "samples", "gap", "half", "long", "large"],
+    ids=["checkpoint", "property", "feature", "v2", "partitions", "gap", "half", "long", "large"],
 )  # fmt: skip
 def test_any_other_log_is_left_to_deltalake(lake, change):
     change(lake)
     assert replay_all(Storage(lake.uri)) is None
+
+
+@pytest.fixture
+def ds(tmp_path):
+    """A dataset whose columns have the names of a lake's, and other types."""
+    found = tl.dataset(tmp_path / "ds", {"size": "int32", "id": "float64", "seq": "string"})
+    found.extend({"size": [1, 2, 3], "id": [0.5, None, 2.5], "seq": ["a", "b", None]})
+    return found
+
+
+def test_a_short_log_of_a_dataset_says_what_deltalake_reads_in_it(ds):
+    storage = Storage(ds.uri)
+    rows = DeltaTable(ds.uri).to_pyarrow_table().slice(0, 1)
+    added = [rows.set_column(0, rows.schema.field(0), pa.array([sid])) for sid in (70, 71)]
+    for change in (
+        lambda: ds.append({"size": 4}),
+        lambda: ds.update([1], {"size": 20}),
+        lambda: ds.delete([0]),
+        lambda: write_deltalake(ds.uri, added[0], mode="append"),
+        lambda: ds.optimize(),
+        lambda: write_deltalake(ds.uri, added[1], mode="append"),
+        lambda: committed_by_others(ds, {"add": {**add_of(ds), "dataChange": False}}),
+    ):
+        change()
+        found, opened = Snapshot.open(storage, kind=SAMPLES), DeltaTable(ds.uri)
+        assert isinstance(found._opened.table, Head)
+        assert said(found) == said(Snapshot(storage, opened, SAMPLES))
+        sids = sorted(opened.to_pyarrow_table()["sid"].to_pylist())
+        assert StoredSamples(found).sids.tolist() == sids
+        assert next_sid(found) == max(sids) + 1
+        ds.refresh()
+    assert [float(x) for x in ds["id"][-2:]] == [0.5, 0.5]
+
+
+def test_commits_of_a_dataset_are_replayed_until_one_does_more(ds):
+    other, storage = tl.dataset(ds.uri), Storage(ds.uri)
+    for size in range(3):
+        ds.append({"size": size})
+        other.append({"size": -size})
+    assert isinstance(Snapshot.newest(storage, SAMPLES)._opened, Replayed)
+    ds.refresh()
+    assert ds["size"][3:].tolist() == [0, 0, 1, -1, 2, -2]
+    other.add_column("more", "int64")
+    found = Snapshot.newest(storage, SAMPLES)
+    assert not isinstance(found._opened, Replayed)
+    ds.refresh()
+    ds.append({"size": 9, "more": 8})
+    assert ds["more"][-2:] == [None, 8]
+    assert ds.sids.tolist() == [*range(10)]
+
+
+@pytest.mark.parametrize("stats", [{"minValues": {"sid": "a"}}, {"maxValues": {"sid": 0.5}}])
+def test_numbers_of_another_type_are_left_to_deltalake(ds, stats):
+    kept = Snapshot.newest(Storage(ds.uri), SAMPLES)
+    add = {**add_of(ds), "path": "part-other.parquet", "stats": json.dumps(stats)}
+    committed_by_others(ds, {"add": add})
+    assert kept.read_on() is None
+    assert replay_all(Storage(ds.uri)) is None
+
+
+def test_a_dataset_with_deletion_vectors_is_left_to_deltalake(ds):
+    kept = Snapshot.newest(Storage(ds.uri), SAMPLES)
+    DeltaTable(ds.uri).alter.add_feature(
+        [TableFeatures.DeletionVectors], allow_protocol_versions_increase=True
+    )
+    assert kept.read_on() is None
+    assert Snapshot.newest(Storage(ds.uri), SAMPLES).read_on() is None
+
+
+def test_a_table_keeps_its_name_and_description_with_other_columns(tmp_path):
+    """A commit with former columns says anew what the log says of the table; a replayed log had not all of it."""
+    ds = tl.dataset(tmp_path, {"size": "int32", "seq": "string"})
+    first_said(ds, "metaData", name="sizes", description="of shoes", createdTime=5)
+    found = Snapshot.open(Storage(ds.uri), kind=SAMPLES)
+    opened = Snapshot(found.storage, DeltaTable(ds.uri), SAMPLES)
+    schema = DeltaTable(ds.uri).schema()
+    assert isinstance(found._opened, Replayed)
+    assert found.described(schema) == opened.described(schema)
+    assert found.described(schema)["name"] == "sizes"
 
 
 def test_what_is_no_table_is_left_to_deltalake(tmp_path):
