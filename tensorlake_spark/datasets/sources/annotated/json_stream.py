@@ -112,9 +112,10 @@ class _Text:
             added = self._bytes.decode(data, final=not data)
         except (OSError, EOFError, ValueError) as error:
             raise damaged(self._where, "this is not JSON", error) from error
-        self._passed += self._place
-        self._text, self._place = self._text[self._place :] + added, 0
         self._ended = not data
+        if data:  # otherwise places in the text stay what they are
+            self._passed += self._place
+            self._text, self._place = self._text[self._place :] + added, 0
         return bool(data)
 
     def wrong(self, what: str) -> InvalidSampleError:

@@ -48,6 +48,13 @@ def test_items_are_those_of_the_whole(found, step, indent):
     assert list(items_of(Slow(data, step), "x")) == expected
 
 
+@pytest.mark.parametrize("text", ['{"a": 0}', '{"a": [1, 0]}', '{"b": "c", "a": 0 }'])
+@pytest.mark.parametrize("step", [1, 3, 5, 100])
+def test_a_number_may_be_the_last_value(text, step):
+    """It was taken for a file that breaks off: whether the number goes on was asked at the end of the file."""
+    assert list(items_of(Slow(text.encode(), step), "x"))[-1] == ("a", 0)
+
+
 @pytest.mark.parametrize(
     "text",
     [
