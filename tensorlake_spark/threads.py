@@ -19,6 +19,8 @@ THREADS = max(2, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity"
 IO_THREADS = 32
 """Threads that wait for an object store: as many requests are on their way at once."""
 
+_PAUSE_S = 0.05  # before work that should end is told so again
+
 QUERY_THREADS = 1024
 """Queries that run at the same time: each has a thread, for one may wait for a query that is asked inside it."""
 
@@ -83,7 +85,7 @@ def in_order(work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[
     """
     rest = iter(tasks)
     waiting: deque[Future[Result]] = deque()
-    begun = _Begun()
+    begun = Begun()
 
     def one(task: Task) -> Result:
         with begun:
@@ -102,8 +104,19 @@ def in_order(work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[
         begun.stop()
 
 
-class _Begun:
-    """Counts work that has begun. Ctrl-C may come before the future of a task is kept, so futures alone miss some."""
+class Begun:
+    """Counts work that has begun, inside of ``with``. Ctrl-C may come before a future is kept: futures alone miss some.
+
+    Examples
+    --------
+    >>> begun = Begun()
+    >>> with begun:
+    ...     begun.is_stopped
+    False
+    >>> begun.stop()
+    >>> begun.is_stopped
+    True
+    """
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -124,11 +137,14 @@ class _Begun:
             if not self._count:
                 self._changed.notify_all()
 
-    def stop(self) -> None:
-        """Let nothing else begin, and wait for what has begun."""
+    def stop(self, end: Callable[[], None] | None = None) -> None:
+        """Let nothing else begin, and wait for what has begun; `end` is called again and again until it has ended."""
         with self._changed:
             self._stopped = True
-            self._changed.wait_for(lambda: not self._count)
+            while self._count:
+                if end is not None:
+                    end()
+                self._changed.wait(None if end is None else _PAUSE_S)
 
     @property
     def is_stopped(self) -> bool:
@@ -151,7 +167,7 @@ def go_on() -> None:
     --------
     >>> go_on()
     """
-    begun: _Begun | None = getattr(_here, "begun", None)
+    begun: Begun | None = getattr(_here, "begun", None)
     if begun is not None and begun.is_stopped:
         raise CancelledError
 

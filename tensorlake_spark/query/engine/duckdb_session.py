@@ -7,7 +7,7 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import wait
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -15,10 +15,12 @@ import pyarrow as pa
 
 from tensorlake_spark.errors import InvalidQueryError, MissingDependencyError
 from tensorlake_spark.query.sources.duckdb_tables import quoted
-from tensorlake_spark.threads import query_threads
+from tensorlake_spark.threads import Begun, query_threads
 
 Result = TypeVar("Result")
 
+
+_LOOK_S = 0.2
 
 _KEEP = 2
 
@@ -126,16 +128,26 @@ class DuckSession:
 
 
 def interruptible(work: Callable[[], Result], interrupt: Callable[[], None]) -> Result:
-    """Return what work returns, done in another thread: signals reach this one, and then it is interrupted."""
-    future = query_threads().submit(work)
+    """Return what work returns, done in another thread: signals reach this one, and then it is interrupted.
+
+    DuckDB forgets an interrupt that comes before a query has begun, so it gets more of them until it ends.
+    """
+    begun = Begun()
+
+    def counted() -> Result:
+        with begun:
+            return work()
+
     try:
+        future = query_threads().submit(counted)
+        # Python does not wake for a signal that comes just before it waits, so it looks now and then.
+        while not future.done():
+            with suppress(FutureTimeoutError):
+                return future.result(_LOOK_S)
         return future.result()
     except BaseException:
-        if not future.done():
-            interrupt()
+        begun.stop(interrupt)
         raise
-    finally:
-        wait([future])
 
 
 def _said(error: Exception) -> str:

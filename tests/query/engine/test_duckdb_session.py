@@ -73,6 +73,49 @@ def test_an_interrupt_ends_a_query():
         assert session.rows("SELECT 1 AS a").num_rows == 1
 
 
+def test_an_interrupt_that_is_forgotten_comes_again():
+    """DuckDB forgets one that comes before a query has begun."""
+    begun, ended = threading.Event(), threading.Event()
+    told = []
+
+    def work():
+        begun.set()
+        assert ended.wait(120)
+
+    def interrupt():
+        told.append(None)
+        if len(told) == 3:
+            ended.set()
+
+    def stop():
+        assert begun.wait(120)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        interruptible(work, interrupt)
+    thread.join()
+    assert len(told) >= 3
+
+
+def test_an_interrupt_that_comes_just_before_the_wait_is_seen():
+    """Python does not wake for it: one query in a hundred went on after Ctrl-C."""
+    begun, ended = threading.Event(), threading.Event()
+
+    def work():
+        begun.set()
+        assert ended.wait(120)
+
+    def interrupt_later():
+        assert begun.wait(120)
+        signal.raise_signal(signal.SIGINT)  # in this thread: it does not wake the other one
+
+    threading.Timer(0.05, interrupt_later).start()
+    with pytest.raises(KeyboardInterrupt):
+        interruptible(work, ended.set)
+
+
 def test_what_work_raises_is_raised_here():
     def fail():
         raise ValueError("here")
