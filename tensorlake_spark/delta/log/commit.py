@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import deltalake
 import pyarrow as pa
 from deltalake import CommitProperties, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
@@ -378,7 +377,7 @@ def _said(
         "timestamp": now,
         "operation": "WRITE",
         "operationParameters": {"mode": "Append", "partitionBy": "[]"},
-        "engineInfo": f"tensorlake-spark delta-rs:py-{deltalake.__version__}",
+        "engineInfo": direct_commit.ENGINE,
         MARK: change.mark,
         "tensorlake.operation": change.operation,
     }

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import time
+import uuid
 from collections.abc import Mapping
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 
+from tensorlake_spark.delta.log.actions import LOG
+from tensorlake_spark.delta.log.direct_commit import (
+    ENGINE,
+    LEAST_PROTOCOL,
+    has_local_times,
+    put_commit,
+)
 from tensorlake_spark.delta.log.properties import TABLE_PROPERTIES
 from tensorlake_spark.delta.log.requirements import TENSORS
 from tensorlake_spark.delta.log.snapshot import Snapshot
@@ -22,8 +32,8 @@ def create_table(
     properties: Mapping[str, str] = TABLE_PROPERTIES,
     kind: str = TENSORS,
     must_be_new: bool = False,
-) -> DeltaTable:
-    """Create an empty table with the least protocol that serves: reader 1, writer 2.
+) -> Snapshot:
+    """Create an empty table with the least protocol that serves, reader 1 and writer 2, and return its first version.
 
     Two writers may try at once; whoever comes second opens what the first made, or with `must_be_new` gets an error.
 
@@ -47,7 +57,9 @@ def create_table(
     """
     with reaching(storage):
         try:
-            return DeltaTable.create(
+            if _create_here(storage, schema, properties):
+                return Snapshot.expect(storage, kind)
+            made = DeltaTable.create(
                 storage.uri,
                 schema,
                 mode="error" if must_be_new else "ignore",
@@ -59,7 +71,7 @@ def create_table(
             )
         except (DeltaError, OSError) as failed:
             try:
-                found = Snapshot.expect(storage, kind).table
+                found = Snapshot.expect(storage, kind)
             except TensorLakeError:
                 raise failed from None
             if must_be_new:
@@ -67,3 +79,44 @@ def create_table(
                     f"there is a table at {storage.uri} already; choose another place, or delete it"
                 ) from None
             return found
+        return Snapshot(storage, made, kind)
+
+
+def _create_here(
+    storage: Storage, schema: Schema | pa.Schema, properties: Mapping[str, str]
+) -> bool:
+    """Make the first commit of a table on a local disk, in a tenth of the time that deltalake takes.
+
+    Returns
+    -------
+    bool
+        False where it is left to deltalake: there is a log already, or the protocol has to be another one.
+
+    Raises
+    ------
+    deltalake.exceptions.CommitFailedError
+        If somebody else was faster.
+    """
+    columns = schema if isinstance(schema, Schema) else Schema.from_arrow(schema)
+    log = f"{storage.uri}/{LOG}"
+    if not storage.is_local or os.path.lexists(log) or has_local_times(columns):
+        return False
+    now = int(time.time() * 1000)
+    info = {
+        "timestamp": now,
+        "operation": "CREATE TABLE",
+        "operationParameters": {"mode": "ErrorIfExists", "location": storage.uri},
+        "engineInfo": ENGINE,
+    }
+    described = {
+        "id": str(uuid.uuid4()),
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": columns.to_json(),
+        "partitionColumns": [],
+        "configuration": dict(properties),
+        "createdTime": now,
+    }
+    os.makedirs(log, exist_ok=True)
+    return put_commit(
+        storage, 0, [{"commitInfo": info}, {"protocol": LEAST_PROTOCOL}, {"metaData": described}]
+    )

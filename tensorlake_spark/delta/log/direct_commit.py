@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+import deltalake
 from deltalake import CommitProperties, DeltaTable, Schema, TableFeatures
 from deltalake.exceptions import CommitFailedError, DeltaError
 
@@ -49,6 +50,12 @@ _IMPLIED = {
     4: ("changeDataFeed", "generatedColumns"),
 }
 """The features that a writer's version stands for, and the lower ones."""
+
+ENGINE = f"tensorlake-spark delta-rs:py-{deltalake.__version__}"
+"""Who makes a commit, for the table's history."""
+
+LEAST_PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
+"""The protocol of a new table that needs no feature."""
 
 _LOCK = ("aws_s3_locking_provider",)
 
@@ -133,7 +140,7 @@ def asked_protocol(snapshot: Snapshot, schema: Schema) -> dict[str, Any] | None:
     schema : deltalake.Schema
         Its columns after.
     """
-    if _NTZ in snapshot.writer_features or "timestamp_ntz" not in {*_types(schema)}:
+    if _NTZ in snapshot.writer_features or not has_local_times(schema):
         return None
     version = snapshot.writer_version
     implied = {
@@ -154,6 +161,11 @@ def allow_times(table: DeltaTable) -> None:
         allow_protocol_versions_increase=True,
         commit_properties=CommitProperties(max_commit_retries=0),
     )
+
+
+def has_local_times(schema: Schema) -> bool:
+    """Whether columns have times without a zone, for which the least protocol will not do."""
+    return "timestamp_ntz" in {*_types(schema)}
 
 
 def _types(schema: Schema) -> Iterator[str]:

@@ -78,5 +78,4 @@ def create_samples_table(
         Whether a table that is there is an error: InvalidOptionError.
     """
     said = {**properties_for(schema), **(properties or {})}
-    made = create_table(storage, table_schema(schema), said, SAMPLES, must_be_new)
-    return Snapshot(storage, made, SAMPLES)
+    return create_table(storage, table_schema(schema), said, SAMPLES, must_be_new)
