@@ -99,7 +99,9 @@ def _create_here(
     """
     columns = schema if isinstance(schema, Schema) else Schema.from_arrow(schema)
     log = f"{storage.uri}/{LOG}"
-    if not storage.is_local or os.path.lexists(log) or has_local_times(columns):
+    # Such a property may stand for a feature of the protocol.
+    is_least = all(n in TABLE_PROPERTIES or not n.startswith("delta.") for n in properties)
+    if not (storage.is_local and is_least) or os.path.lexists(log) or has_local_times(columns):
         return False
     now = int(time.time() * 1000)
     info = {

@@ -359,9 +359,7 @@ class Files:
         return lo, hi
 
 
-ARRAYS = [
-    one.name for one in fields(Files) if one.name not in ("path", "kind", "_index", "_shared")
-]
+ARRAYS = [f.name for f in fields(Files) if f.name not in ("path", "kind", "_index", "_shared")]
 """Names of the arrays of `Files`."""
 
 
