@@ -88,6 +88,35 @@ def test_a_writer_that_is_overtaken_gives_other_numbers(ds, monkeypatch, held):
     assert files == set(ds.stored.snapshot.files.path), "files of the first try are gone"
 
 
+@pytest.mark.parametrize("held", [0, 1 << 20])
+def test_samples_that_are_written_again_are_the_same(tmp_path, monkeypatch, held):
+    """They are read from the first files, whose media were views of the user's bytes."""
+    monkeypatch.setattr(appending, "HELD_BYTES", held)
+    rng = np.random.default_rng(0)
+    pictures = rng.integers(0, 256, (40, 64, 64, 3), np.uint8)
+    kinds = {"image": tl.types.Image("raw"), "g/x": tl.types.Tensor("int16"), "g/tags": tl.types.Sequence(tl.types.Text())}  # fmt: skip
+    ds, other = (tl.dataset(tmp_path / "ds", kinds) for _ in range(2))
+
+    def samples():
+        for number, picture in enumerate(pictures):
+            if number == 30:
+                other.append({"g": {"tags": ["other"]}})
+            x, tags = (
+                np.arange(number % 5, dtype="i2"),
+                ["a"] * (number % 3) if number % 4 else None,
+            )
+            yield {"image": picture, "g": {"x": x, "tags": tags}}
+
+    ds.extend(samples())
+    first = int(ds["g/tags"][0] == ["other"])
+    assert sorted(ds.sids.tolist()) == [*range(41)]
+    for number, picture in enumerate(pictures, first):
+        assert (ds["image"][number] == picture).all()
+        assert ds["g/x"][number].tolist() == [*range((number - first) % 5)]
+        wanted = ["a"] * ((number - first) % 3) if (number - first) % 4 else None
+        assert ds["g/tags"][number] == wanted
+
+
 def test_numbers_that_were_reserved_stay_apart_from_those_of_others(ds):
     storage = Storage(ds.uri)
     snapshot, first = appending.reserve(storage, Snapshot.open(storage, kind=SAMPLES), 100)
