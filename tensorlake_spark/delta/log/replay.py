@@ -179,11 +179,18 @@ def commit_mark(storage: Storage, version: int) -> int | None:
     return None if found is None else found[0]
 
 
-def replay_all(storage: Storage) -> Replayed | None:
-    """Return the newest version of a local table by its whole log; None where deltalake has to open the table.
+def replay_all(storage: Storage, version: int | None = None) -> Replayed | None:
+    """Return a version of a local table by its whole log; None where deltalake has to open the table.
 
     That is so if the log is not short, has a checkpoint or a gap, and wherever a commit is not of the plainest kind:
     what is wrong with it deltalake says best.
+
+    Parameters
+    ----------
+    storage : Storage
+        The table.
+    version : int, optional
+        Which version; the newest one by default.
     """
     try:
         names = os.listdir(f"{storage.uri}/{LOG}")
@@ -196,8 +203,11 @@ def replay_all(storage: Storage) -> Replayed | None:
     others = any("checkpoint" in name or "compacted" in name for name in names)
     if others or not 0 <= last < _FEW or max(int(m[1]) for m in found) != last:
         return None
+    wanted = last if version is None else version
+    if not 0 <= wanted <= last:
+        return None
     try:
-        return _replay_first(storage, last)
+        return _replay_first(storage, wanted)
     except _ODD:
         return None
 

@@ -169,8 +169,8 @@ class Snapshot:
         if version is not None and not isinstance(version, str):
             version = as_number(version)
         with reaching(storage):
-            if storage.is_local and version is None and timestamp is None:
-                read = replay_all(storage)
+            if storage.is_local and timestamp is None and not isinstance(version, str):
+                read = replay_all(storage, version)
                 if read is not None:
                     return cls(storage, read, kind)
             if timestamp is None and not (storage.is_local or isinstance(version, str)):

@@ -223,7 +223,15 @@ def test_a_short_log_says_what_deltalake_reads_in_it(lake):
         assert isinstance(found._opened, Replayed)
         assert isinstance(found._opened.table, Head)
         assert said(found) == said(Snapshot(storage, DeltaTable(lake.uri)))
+        for version in range(lake.version + 1):
+            found = Snapshot.open(storage, version)
+            assert isinstance(found._opened, Replayed)
+            assert said(found) == said(Snapshot(storage, DeltaTable(lake.uri, version)))
     assert lake["x"].shape == (6,)
+    for version in (lake.version + 1, -1):
+        assert replay_all(storage, version) is None
+        with pytest.raises(tl.InvalidOptionError):
+            Snapshot.open(storage, version)
 
 
 def first_said(lake, kind, **more):
