@@ -18,7 +18,7 @@ from tensorlake_spark.datasets.samples.sample_encoding import encoded, numbered
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.commit import Change, StaleChange, commit, transaction_done
 from tensorlake_spark.delta.log.data_file import DataFile, discard
-from tensorlake_spark.delta.log.live_files import LEAST, MOST
+from tensorlake_spark.delta.log.live_files import LEAST
 from tensorlake_spark.delta.log.requirements import SAMPLES, SID
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.row_sizes import nbytes_of
@@ -79,8 +79,8 @@ def next_sid(snapshot: Snapshot) -> int:
     if all(path.startswith(SORTED) for path in snapshot.files.path):
         return found
     # A plain writer of Delta gives numbers without the counter.
-    last = snapshot.files.last_sid
-    most = int(last[last != MOST].max(initial=LEAST))
+    said = snapshot.files.first_sid != LEAST  # of the others the log says nothing
+    most = int(snapshot.files.last_sid[said].max(initial=LEAST))
     if most >= _LAST:
         raise CorruptDataError(
             f"{snapshot.storage.uri} has a row with {SID} {most}, which another writer added; numbers above {_LAST} "

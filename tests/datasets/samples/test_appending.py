@@ -168,3 +168,13 @@ def test_numbers_that_delta_gave_are_kept_when_its_files_are_gone(tmp_path, chan
     assert ds.sids[-1] == 8
     ds.append({"label": 1})
     assert ds.sids[-1] == 9
+
+
+def test_the_largest_number_by_others_leaves_none_above_it(ds):
+    """In the log it looks as a bound that is not known."""
+    rows = DeltaTable(ds.uri).to_pyarrow_table().slice(0, 1)
+    sids = pa.array([2**63 - 1], pa.int64())
+    write_deltalake(ds.uri, rows.set_column(0, rows.schema.field(0), sids), mode="append")
+    ds.refresh()
+    with pytest.raises(tl.CorruptDataError, match=f"sid {2**63 - 1}"):
+        ds.append({"size": 6})
