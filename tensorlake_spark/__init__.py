@@ -63,7 +63,7 @@ if TYPE_CHECKING:  # type checkers and editors read these; Python goes by `_HOME
     from tensorlake_spark.datasets.column import Column
     from tensorlake_spark.datasets.dataset import Dataset, dataset
     from tensorlake_spark.datasets.links.link_rules import LinkRules
-    from tensorlake_spark.delta.files.compaction import OptimizeReport
+    from tensorlake_spark.delta.files.compacting.compaction import OptimizeReport
     from tensorlake_spark.environment import show_versions
     from tensorlake_spark.errors import AxisError
     from tensorlake_spark.indexing.read_plan import ReadPlan

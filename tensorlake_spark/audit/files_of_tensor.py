@@ -15,7 +15,7 @@ from tensorlake_spark.audit.receipt import PurgedFile
 from tensorlake_spark.delta.files.footer import reading
 from tensorlake_spark.delta.files.runner import Run, run_here
 from tensorlake_spark.delta.files.table_folder import Naming, StoredFile, listing, named
-from tensorlake_spark.delta.log.live_files import Array
+from tensorlake_spark.delta.log.replaying.live_files import Array
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage, reaching
 from tensorlake_spark.errors import CorruptDataError, MissingDataError

@@ -41,7 +41,7 @@ from tensorlake_spark.errors import (
 )
 from tensorlake_spark.indexing import format_key, parse_key, select_points, select_simple
 from tensorlake_spark.rows.metadata import Meta
-from tensorlake_spark.writing.removal import clear_part, remove_tensor
+from tensorlake_spark.writing.editing.removal import clear_part, remove_tensor
 
 
 def purge(

@@ -15,7 +15,7 @@ from tensorlake_spark.delta.files.footer_checksum import read_footer
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.indexing import Box, Selection
-from tensorlake_spark.indexing.key import extend
+from tensorlake_spark.indexing.keys.key import extend
 from tensorlake_spark.indexing.selection import box_selection
 from tensorlake_spark.layouts import AnySelection, stored_layout
 from tensorlake_spark.layouts.verification import boxes

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tensorlake_spark.delta.files.rewrite import boxes, in_file_order, rewrite
+from tensorlake_spark.delta.files.compacting.rewrite import boxes, in_file_order, rewrite
 from tensorlake_spark.indexing import select
 from tensorlake_spark.layouts import grid_of
 from tensorlake_spark.rows.metadata import Meta

@@ -10,10 +10,7 @@ In reading order:
 ``selection``  the normal form of a key, and how NumPy's answer is shaped from it;
 ``point_selection``  the same for single elements;
 ``mixed_selection``  points on some axes, crossed with runs on the others;
-``key``        what the user typed -> selection, and square brackets that take other keys;
-``key_parts``  one part of a key; the only place that knows negatives and Ellipsis;
-``key_arrays``  the index arrays of a key: masks, broadcasting, the place of their axes;
-``key_text``   the same keys as text;
+``keys``       the room of what the user typed, or wrote as text -> selection;
 ``predicate``  which rows a selection needs;
 ``read_plan``  what a read will touch;
 ``morton``     an order in which neighbours on several axes stay near each other;
@@ -24,7 +21,7 @@ In reading order:
 
 from tensorlake_spark.indexing.box import Box
 from tensorlake_spark.indexing.grid import Grid, cells_along
-from tensorlake_spark.indexing.key import (
+from tensorlake_spark.indexing.keys.key import (
     Indexer,
     select,
     select_blocks,
@@ -32,7 +29,7 @@ from tensorlake_spark.indexing.key import (
     select_points,
     select_simple,
 )
-from tensorlake_spark.indexing.key_text import format_key, named_key, parse_key
+from tensorlake_spark.indexing.keys.key_text import format_key, named_key, parse_key
 from tensorlake_spark.indexing.mixed_selection import AnySelection, MixedSelection
 from tensorlake_spark.indexing.morton import morton_order
 from tensorlake_spark.indexing.picking import lift, locate, place

@@ -2,7 +2,7 @@
 
 Storage returns a tensor of `Selection.storage_shape`: every axis kept, every progression ascending.
 `Selection.finish` turns that into NumPy's answer. Nothing here knows negative numbers or Ellipsis;
-`tensorlake_spark.indexing.key` is the one place that does.
+`tensorlake_spark.indexing.keys.key` is the one place that does.
 """
 
 from __future__ import annotations

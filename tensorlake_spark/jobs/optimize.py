@@ -16,7 +16,7 @@ from typing import Any
 import tensorlake_spark as tl
 from tensorlake_spark.datasets.maintenance.optimization import optimize as optimize_dataset
 from tensorlake_spark.delta.files import catalog
-from tensorlake_spark.delta.files.compaction import OptimizeReport, check_options
+from tensorlake_spark.delta.files.compacting.compaction import OptimizeReport, check_options
 from tensorlake_spark.delta.files.runner import Run, run_here
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot

@@ -46,10 +46,10 @@ from tensorlake_spark.reading.read import native_columns, read, read_native
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.tensor.sparse import SparseTensor
 from tensorlake_spark.writing import write
-from tensorlake_spark.writing.assignment import assign
+from tensorlake_spark.writing.editing.assignment import assign
+from tensorlake_spark.writing.editing.sparse_assignment import assign_elements
 from tensorlake_spark.writing.options import check_mapping
 from tensorlake_spark.writing.source import Source
-from tensorlake_spark.writing.sparse_assignment import assign_elements
 
 
 class TensorRef(DoorMethods, Conversions, Computing, NDArrayOperatorsMixin):

@@ -27,10 +27,10 @@ from tensorlake_spark.writing.app_transaction import (
     said_instead,
     tensors_of,
 )
-from tensorlake_spark.writing.assignment import assign_to, assignment
+from tensorlake_spark.writing.editing.assignment import assign_to, assignment
+from tensorlake_spark.writing.editing.sparse_assignment import element_assignment
 from tensorlake_spark.writing.options import WriteOptions, check_mapping
 from tensorlake_spark.writing.source import Source
-from tensorlake_spark.writing.sparse_assignment import element_assignment
 from tensorlake_spark.writing.transaction_commit import commit_all, say_repeated
 from tensorlake_spark.writing.uncommitted import Uncommitted
 

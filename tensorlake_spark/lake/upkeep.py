@@ -9,7 +9,7 @@ from tensorlake_spark.audit import check, hashing, purge
 from tensorlake_spark.audit.check import CheckReport
 from tensorlake_spark.audit.digest import Digest
 from tensorlake_spark.audit.receipt import PurgeReceipt
-from tensorlake_spark.delta.files.compaction import OptimizeReport
+from tensorlake_spark.delta.files.compacting.compaction import OptimizeReport
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.lake.table import Table
 from tensorlake_spark.upkeep import stale_uploads, vacuum

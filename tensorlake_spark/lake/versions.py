@@ -13,7 +13,7 @@ from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import TableNotFoundError
 from tensorlake_spark.lake.ref import TensorRef
 from tensorlake_spark.lake.table import Table
-from tensorlake_spark.writing import restore
+from tensorlake_spark.writing.editing import restore
 
 if TYPE_CHECKING:
     import pandas as pd

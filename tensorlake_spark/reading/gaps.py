@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.delta.files.rewrite import boxes
+from tensorlake_spark.delta.files.compacting.rewrite import boxes
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.indexing.selection import box_selection

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 
 from tensorlake_spark.delta.files import catalog
-from tensorlake_spark.delta.files.compaction import (
+from tensorlake_spark.delta.files.compacting.compaction import (
     OptimizeReport,
     check_options,
     compact,

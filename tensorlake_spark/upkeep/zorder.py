@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tensorlake_spark.delta.files import catalog, scan
-from tensorlake_spark.delta.files.compaction import OptimizeReport
+from tensorlake_spark.delta.files.compacting.compaction import OptimizeReport
+from tensorlake_spark.delta.files.compacting.rewrite import in_file_order, live_batches
 from tensorlake_spark.delta.files.footer import footer_of
-from tensorlake_spark.delta.files.rewrite import in_file_order, live_batches
 from tensorlake_spark.delta.files.runner import Output, Run, run_here
 from tensorlake_spark.delta.files.writer import FileWriter
 from tensorlake_spark.delta.log.commit import Change, commit

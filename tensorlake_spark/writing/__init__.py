@@ -4,7 +4,6 @@ Begin with `write`, then `pipeline`.
 May import ``reading`` and what lies below it.
 
 `source` and `lake_source` are what is written, `options` how, `app_transaction` as which batch. Other changes:
-`append`, `assignment`, `sparse_assignment`, `restore`; a `removal` is also done by executors. `transaction_commit`
-commits what `uncommitted` holds: many changes at once, each computed from a view of `overlay`. `estimate` says how
-large a tensor will be.
+`append`, and `editing` of what is there. `transaction_commit` commits what `uncommitted` holds: many changes at once,
+each computed from a view of `overlay`. `estimate` says how large a tensor will be.
 """

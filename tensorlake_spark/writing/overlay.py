@@ -17,11 +17,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tensorlake_spark.delta.files.rewrite import live_batches
+from tensorlake_spark.delta.files.compacting.rewrite import live_batches
 from tensorlake_spark.delta.files.writer import FileWriter, widen
 from tensorlake_spark.delta.log.data_file import DataFile
-from tensorlake_spark.delta.log.live_files import LEAST, MOST, Array, Files
 from tensorlake_spark.delta.log.properties import ROW_GROUP_BYTES
+from tensorlake_spark.delta.log.replaying.live_files import LEAST, MOST, Array, Files
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage, open_here
 from tensorlake_spark.layouts import layout_of

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tensorlake_spark.delta.files import catalog
-from tensorlake_spark.delta.files.rewrite import in_file_order, rewrite
+from tensorlake_spark.delta.files.compacting.rewrite import in_file_order, rewrite
 from tensorlake_spark.delta.files.writer import FileWriter
 from tensorlake_spark.delta.log.commit import Change, StaleChange, app_of, commit
 from tensorlake_spark.delta.log.data_file import DataFile

@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tensorlake_spark.delta.files import catalog
+from tensorlake_spark.delta.files.compacting.merge import Packer
+from tensorlake_spark.delta.files.compacting.rewrite import rewrite
 from tensorlake_spark.delta.files.footer import footer_of, plain_types, reading
-from tensorlake_spark.delta.files.merge import Packer
-from tensorlake_spark.delta.files.rewrite import rewrite
 from tensorlake_spark.delta.files.writer import FileWriter
 from tensorlake_spark.delta.log.data_file import DataFile, discard
-from tensorlake_spark.delta.log.live_files import Array, Files
 from tensorlake_spark.delta.log.properties import FILE_BYTES
+from tensorlake_spark.delta.log.replaying.live_files import Array, Files
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import TensorNotFoundError, did_you_mean

@@ -25,7 +25,7 @@ from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.staging import Staging
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.rows.metadata import META_COLUMNS, meta_batch
-from tensorlake_spark.writing import removal
+from tensorlake_spark.writing.editing import removal
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import tensorlake_spark as tl
 from tensorlake_spark.indexing import select
-from tensorlake_spark.indexing.key import extend
+from tensorlake_spark.indexing.keys.key import extend
 
 pytestmark = pytest.mark.local_disk
 

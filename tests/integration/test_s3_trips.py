@@ -16,7 +16,7 @@ from stored import forget
 import tensorlake_spark as tl
 from tensorlake_spark.datasets.links.fetching import describe_link, fetch_link
 from tensorlake_spark.delta.files import catalog
-from tensorlake_spark.delta.log import remote_log as mirror
+from tensorlake_spark.delta.log.replaying import remote_log as mirror
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples import sample_files, sample_values
 from tensorlake_spark.delta.store import payload_lengths

@@ -10,7 +10,7 @@ import pyarrow.fs as pafs
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.files.rewrite import live_batches
+from tensorlake_spark.delta.files.compacting.rewrite import live_batches
 from tensorlake_spark.layouts.ftsf import Ftsf
 from tensorlake_spark.layouts.testing.laws import DTYPES, bits
 from tensorlake_spark.tensor.spec import dtype_of

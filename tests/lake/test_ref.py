@@ -12,7 +12,7 @@ import pytest
 import zarr
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.files.rewrite import boxes
+from tensorlake_spark.delta.files.compacting.rewrite import boxes
 from tensorlake_spark.indexing import select
 from tensorlake_spark.layouts import LAYOUTS
 from tensorlake_spark.layouts.testing.laws import DTYPES

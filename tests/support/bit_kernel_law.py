@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tensorlake_spark.errors import CorruptDataError
-from tensorlake_spark.layouts.coding import bin_coding, nibbles
+from tensorlake_spark.layouts.coding.filters import bin_coding, nibbles
 from tensorlake_spark.layouts.kernels import bits
 
 WORDS = ("u1", "<u2", "<u4", "<u8")

@@ -10,8 +10,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.files import compaction as compact
-from tensorlake_spark.delta.files.rewrite import live_batches
+from tensorlake_spark.delta.files.compacting import compaction as compact
+from tensorlake_spark.delta.files.compacting.rewrite import live_batches
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.upkeep import zorder as arrange

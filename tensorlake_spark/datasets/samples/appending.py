@@ -18,10 +18,9 @@ from tensorlake_spark.datasets.samples.sample_encoding import encoded, numbered
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.commit import Change, StaleChange, commit, transaction_done
 from tensorlake_spark.delta.log.data_file import DataFile, discard
-from tensorlake_spark.delta.log.live_files import LEAST
+from tensorlake_spark.delta.log.replaying.live_files import LEAST
 from tensorlake_spark.delta.log.requirements import SAMPLES, SID
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.samples.row_sizes import nbytes_of
 from tensorlake_spark.delta.samples.sample_writer import SORTED, SampleWriter
 from tensorlake_spark.delta.store.storage import Storage, reaching
 from tensorlake_spark.errors import (
@@ -30,6 +29,7 @@ from tensorlake_spark.errors import (
     InvalidOptionError,
     TensorLakeError,
 )
+from tensorlake_spark.rows.row_sizes import nbytes_of
 from tensorlake_spark.writing.app_transaction import check_transaction
 
 logger = logging.getLogger("tensorlake_spark")

@@ -13,7 +13,7 @@ from tensorlake_spark.delta.files.footer import Footer, plain_types, reading
 from tensorlake_spark.delta.files.footer_checksum import read_footer, read_indexed
 from tensorlake_spark.delta.files.statistics import BOUNDED, Statistics, flat
 from tensorlake_spark.delta.files.writer import widen
-from tensorlake_spark.delta.log.live_files import Array
+from tensorlake_spark.delta.log.replaying.live_files import Array
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import reaching
 from tensorlake_spark.errors import CorruptDataError

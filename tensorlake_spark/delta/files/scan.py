@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from tensorlake_spark.delta.files.footer import Footer, footer_at, footer_of, plain_types, reading
 from tensorlake_spark.delta.files.payload import over
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.store.mapped_pages import give_back_pages
+from tensorlake_spark.delta.store.memory_maps.mapped_pages import give_back_pages
 from tensorlake_spark.delta.store.ranges import Part, PartFile, overlapped
 from tensorlake_spark.delta.store.storage import Storage, open_here
 from tensorlake_spark.indexing import AnySelection, FilePlan, Predicate, ReadPlan

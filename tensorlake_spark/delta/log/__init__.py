@@ -3,10 +3,10 @@
 Begin with `snapshot`, which reads one.
 May import ``delta.store``, never ``delta.files``.
 
-`commit` makes the next version, without deltalake by `direct_commit`; `replay` follows the commits of others there.
-What is in the log: `actions`, `live_files`, `deletion_vectors`, `properties`, `history`, `tags`. `time_travel` says
-which version is meant, `requirements` which tables are read; `creation` makes a table, `data_file` names its files,
-`remote_log` brings the log from an object store.
+`commit` makes the next version, without deltalake by `direct_commit`; `replaying` finds the files of one, and follows
+the commits of others. What is in the log: `actions`, `deletion_vectors`, `properties`, `history`, `tags`. `time_travel`
+says which version is meant, `requirements` which tables are read; `creation` makes a table, `data_file` names its
+files.
 """
 
 from typing import TYPE_CHECKING

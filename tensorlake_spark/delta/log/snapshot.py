@@ -19,9 +19,15 @@ from deltalake.exceptions import TableNotFoundError as DeltaTableNotFound
 from tensorlake_spark.delta.log import properties, requirements
 from tensorlake_spark.delta.log.actions import all_transactions, commit_name
 from tensorlake_spark.delta.log.deletion_vectors import kept_rows, vectors_of
-from tensorlake_spark.delta.log.live_files import LEAST, Array, Files, numbers, statistics_of
-from tensorlake_spark.delta.log.remote_log import Mirror, bring, mark_of
-from tensorlake_spark.delta.log.replay import (
+from tensorlake_spark.delta.log.replaying.live_files import (
+    LEAST,
+    Array,
+    Files,
+    numbers,
+    statistics_of,
+)
+from tensorlake_spark.delta.log.replaying.remote_log import Mirror, bring, mark_of
+from tensorlake_spark.delta.log.replaying.replay import (
     Replayed,
     Transactions,
     commit_mark,
@@ -30,7 +36,7 @@ from tensorlake_spark.delta.log.replay import (
 )
 from tensorlake_spark.delta.log.requirements import SAMPLES, TENSORS
 from tensorlake_spark.delta.log.time_travel import as_number, as_time, travel
-from tensorlake_spark.delta.store.mapped_files import MappedFiles
+from tensorlake_spark.delta.store.memory_maps.mapped_files import MappedFiles
 from tensorlake_spark.delta.store.ranges import ANY_SIZE, Remote
 from tensorlake_spark.delta.store.storage import Storage, listed, reaching
 from tensorlake_spark.errors import (

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tensorlake_spark.delta.log.remote_log import Mirror
-from tensorlake_spark.delta.log.replay import Head
+from tensorlake_spark.delta.log.replaying.remote_log import Mirror
+from tensorlake_spark.delta.log.replaying.replay import Head
 from tensorlake_spark.delta.log.requirements import SID
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage

@@ -21,7 +21,7 @@ from tensorlake_spark.delta.files.payload import (
 )
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, SmallColumns, without_views
-from tensorlake_spark.delta.store.mapped_pages import give_back_pages
+from tensorlake_spark.delta.store.memory_maps.mapped_pages import give_back_pages
 from tensorlake_spark.delta.store.payload_lengths import PREFIX, ends_of, unpacked_lengths
 from tensorlake_spark.delta.store.ranges import Part, PartFile, joined
 from tensorlake_spark.errors import CorruptDataError, MissingDataError

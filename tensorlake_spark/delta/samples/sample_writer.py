@@ -20,12 +20,12 @@ from tensorlake_spark.delta.samples.leaf_columns import (
     leaf_columns,
     with_views,
 )
-from tensorlake_spark.delta.samples.row_sizes import row_ends
 from tensorlake_spark.delta.store.parquet_output import ParquetOutput
 from tensorlake_spark.delta.store.payload_lengths import KEY, NULL, packed_lengths
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import TensorLakeError
 from tensorlake_spark.rows.binary_views import lengths_of
+from tensorlake_spark.rows.row_sizes import row_ends
 from tensorlake_spark.threads import Behind
 
 Array = np.ndarray[Any, Any]

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from tensorlake_spark.delta.log.live_files import LEAST, MOST
+from tensorlake_spark.delta.log.replaying.live_files import LEAST, MOST
 from tensorlake_spark.delta.log.requirements import SID
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.bounds import guarantees_of

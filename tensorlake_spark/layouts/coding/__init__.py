@@ -4,7 +4,6 @@ Begin with `codec`.
 May import ``layouts.kernels``, ``kernel_switch`` and ``errors`` only.
 
 Dense blocks: `chain` has the codecs by name, `codec` applies one, `block_stacks` undoes one of many blocks at once,
-`codec_choice` finds one. A step each: `decimals`, `deltas`, `lorenzo`, `zigzag`, `byte_planes`, `nibbles`,
-`bin_coding`; `pco` is a codec by itself. Sparse layouts: `buffers` and `integer_sequences`. `decompression` bounds the
-memory.
+`codec_choice` finds one. `filters` has a module for each step; `pco` is a codec by itself. Sparse layouts: `buffers`
+and `integer_sequences`. `decompression` bounds the memory.
 """

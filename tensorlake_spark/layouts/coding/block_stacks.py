@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.layouts.coding import (
+from tensorlake_spark.layouts.coding import pco
+from tensorlake_spark.layouts.coding.chain import Codec
+from tensorlake_spark.layouts.coding.codec import delta_axis, shape_of_words, stored_dtype
+from tensorlake_spark.layouts.coding.decompression import inflate
+from tensorlake_spark.layouts.coding.filters import (
     bin_coding,
     byte_planes,
     decimals,
     deltas,
     lorenzo,
     nibbles,
-    pco,
     zigzag,
 )
-from tensorlake_spark.layouts.coding.chain import Codec
-from tensorlake_spark.layouts.coding.codec import delta_axis, shape_of_words, stored_dtype
-from tensorlake_spark.layouts.coding.decompression import inflate
 
 Array = np.ndarray[Any, Any]
 

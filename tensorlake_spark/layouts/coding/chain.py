@@ -45,7 +45,7 @@ from itertools import product
 from typing import Any
 
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
-from tensorlake_spark.layouts.coding.decimals import PLACES
+from tensorlake_spark.layouts.coding.filters.decimals import PLACES
 
 SINCE = {
     "raw": "0.1.0",

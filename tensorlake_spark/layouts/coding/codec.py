@@ -15,18 +15,18 @@ import pyarrow as pa
 
 from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.kernel_switch import compiled
-from tensorlake_spark.layouts.coding import (
+from tensorlake_spark.layouts.coding import pco
+from tensorlake_spark.layouts.coding.chain import CODECS, TRANSPOSE, UNFIT, Codec, codec_of
+from tensorlake_spark.layouts.coding.decompression import inflate, inflate_beginning
+from tensorlake_spark.layouts.coding.filters import (
     bin_coding,
     byte_planes,
     decimals,
     deltas,
     lorenzo,
     nibbles,
-    pco,
     zigzag,
 )
-from tensorlake_spark.layouts.coding.chain import CODECS, TRANSPOSE, UNFIT, Codec, codec_of
-from tensorlake_spark.layouts.coding.decompression import inflate, inflate_beginning
 from tensorlake_spark.layouts.kernels.steps import Steps
 
 __all__ = [

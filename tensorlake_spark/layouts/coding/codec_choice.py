@@ -10,7 +10,7 @@ import numpy as np
 from tensorlake_spark.layouts.coding import pco
 from tensorlake_spark.layouts.coding.chain import CODECS, codec_of
 from tensorlake_spark.layouts.coding.codec import encode
-from tensorlake_spark.layouts.coding.decimals import places_of
+from tensorlake_spark.layouts.coding.filters.decimals import places_of
 
 Array = np.ndarray[Any, Any]
 

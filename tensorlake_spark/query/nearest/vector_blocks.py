@@ -18,7 +18,7 @@ from tensorlake_spark.delta.files.payload import uniform_pages
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
 from tensorlake_spark.delta.samples.sample_values import SampleFile
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
-from tensorlake_spark.delta.store.mapped_files import MappedFiles
+from tensorlake_spark.delta.store.memory_maps.mapped_files import MappedFiles
 from tensorlake_spark.kernel_switch import compiled
 
 Array = np.ndarray[Any, Any]

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from tensorlake_spark.delta.log.live_files import LEAST, MOST, numbers
+from tensorlake_spark.delta.log.replaying.live_files import LEAST, MOST, numbers
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 
 Parts = tuple[str, ...]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tensorlake_spark.delta.files.compaction import OptimizeReport
+from tensorlake_spark.delta.files.compacting.compaction import OptimizeReport
 from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.spark.ingest.source_files import exists, files_of

@@ -13,7 +13,7 @@ from tensorlake_spark.errors import InvalidQueryError, did_you_mean
 from tensorlake_spark.query.functions.expressions import name_of
 from tensorlake_spark.query.language.clauses import ARRANGE, CLAUSES, EXPAND, SAMPLE_BY, UNGROUP
 from tensorlake_spark.query.language.mistakes import mistake
-from tensorlake_spark.spark.queries.frame_rows import (
+from tensorlake_spark.spark.queries.batch_functions.frame_rows import (
     PLACE,
     PLACE_SID,
     arranged,

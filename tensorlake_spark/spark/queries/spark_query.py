@@ -14,13 +14,13 @@ from tensorlake_spark.errors import InvalidOptionError, did_you_mean
 from tensorlake_spark.query.language.mistakes import mistake
 from tensorlake_spark.query.language.parsing import parse
 from tensorlake_spark.query.sources.source_opening import check_names
+from tensorlake_spark.spark.queries.batch_functions.tensor_udf import TensorWork, as_udf
 from tensorlake_spark.spark.queries.clause_frames import ClauseFrames
 from tensorlake_spark.spark.queries.equal_tensors import equal_udf
 from tensorlake_spark.spark.queries.result_kinds import EQUAL, EQUALS
 from tensorlake_spark.spark.queries.select_checks import refused
 from tensorlake_spark.spark.queries.spark_sources import SparkSource, source_of
 from tensorlake_spark.spark.queries.tables_in_reach import Table
-from tensorlake_spark.spark.queries.tensor_udf import TensorWork, as_udf
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

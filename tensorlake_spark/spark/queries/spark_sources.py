@@ -34,6 +34,7 @@ from tensorlake_spark.query.view import View
 from tensorlake_spark.spark.cluster.s3a import options_in_session
 from tensorlake_spark.spark.frames.sample_decoding import is_tensor
 from tensorlake_spark.spark.frames.sample_frame import flat_samples, spark_place
+from tensorlake_spark.spark.queries.batch_functions.view_columns import computed_columns, view_udf
 from tensorlake_spark.spark.queries.result_kinds import (
     ARRAY,
     DATE,
@@ -43,7 +44,6 @@ from tensorlake_spark.spark.queries.result_kinds import (
     TIME_NTZ,
     Kind,
 )
-from tensorlake_spark.spark.queries.view_columns import computed_columns, view_udf
 from tensorlake_spark.spark.source.schemas import SPARK_TYPES, TENSOR, arrow_type
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from tensorlake_spark.errors import InvalidTensorError, TensorLakeError
 from tensorlake_spark.html_table import html_table
 from tensorlake_spark.indexing import AnySelection
 from tensorlake_spark.indexing.coords import check_coords, check_shape, order
-from tensorlake_spark.indexing.key import Indexer, select, select_orthogonal, select_points
+from tensorlake_spark.indexing.keys.key import Indexer, select, select_orthogonal, select_points
 from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.ops.elements import nonzero_bits
 from tensorlake_spark.ops.slicing import pick

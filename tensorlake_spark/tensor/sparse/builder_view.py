@@ -20,7 +20,7 @@ from tensorlake_spark.errors import (
 )
 from tensorlake_spark.indexing import AnySelection, MixedSelection, Points, Run, Selection, lift
 from tensorlake_spark.indexing.coords import order, ravel
-from tensorlake_spark.indexing.key import Indexer, select, select_orthogonal, select_points
+from tensorlake_spark.indexing.keys.key import Indexer, select, select_orthogonal, select_points
 from tensorlake_spark.ops.elements import Elements
 from tensorlake_spark.ops.numpy_arguments import axes_of
 from tensorlake_spark.ops.slicing import part, pick

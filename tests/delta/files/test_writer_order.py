@@ -14,7 +14,7 @@ from order import rows_in_order
 
 import tensorlake_spark as tl
 from tensorlake_spark.delta.files import writer as write
-from tensorlake_spark.delta.files.rewrite import live_batches
+from tensorlake_spark.delta.files.compacting.rewrite import live_batches
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 

@@ -14,10 +14,11 @@ from deltalake import DeltaTable, Schema, TableFeatures
 from deltalake.exceptions import CommitFailedError
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.log import direct_commit, live_files, properties
+from tensorlake_spark.delta.log import direct_commit, properties
 from tensorlake_spark.delta.log.actions import LOG, added_removed, commit_name
 from tensorlake_spark.delta.log.commit import app_of
-from tensorlake_spark.delta.log.replay import Replayed
+from tensorlake_spark.delta.log.replaying import live_files
+from tensorlake_spark.delta.log.replaying.replay import Replayed
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.samples_table import create_samples_table
 from tensorlake_spark.delta.store.storage import Storage

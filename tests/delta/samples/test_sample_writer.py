@@ -8,13 +8,13 @@ import pytest
 from stored_rows import SCHEMA, rows
 
 from tensorlake_spark.delta.samples import sample_writer
-from tensorlake_spark.delta.samples.row_sizes import row_ends
 from tensorlake_spark.delta.samples.sample_writer import SORTED, SampleWriter
 from tensorlake_spark.delta.samples.samples_table import create_samples_table
 from tensorlake_spark.delta.store.parquet_output import ParquetOutput
 from tensorlake_spark.delta.store.payload_lengths import NULL, unpacked_lengths
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.rows.binary_views import views_of
+from tensorlake_spark.rows.row_sizes import row_ends
 
 
 def test_payloads_lie_in_the_file_as_they_are(stored):
