@@ -172,7 +172,7 @@ def append(
         if reserved != first:
             early, writer = writer, stack.enter_context(_writer(storage, schema, snapshot))
             _add_again(writer, early.finish(), reserved)
-            early.abort()
+            early.abort()  # with the files that were read
         stack.enter_context(parts)
         at = reserved + given
         for some, arrays, rows in chain(_taken(waiting), checked):

@@ -31,6 +31,69 @@ def commit_name(version: int) -> str:
     return f"{LOG}/{version:020}.json"
 
 
+def commit_info(
+    now: int, operation: str, parameters: Mapping[str, str], engine: str
+) -> dict[str, Any]:
+    """Return what the history of a table shows of a commit; `now` is in milliseconds since 1970.
+
+    Examples
+    --------
+    >>> commit_info(0, "WRITE", {"mode": "Append"}, "tests")["commitInfo"]["operation"]
+    'WRITE'
+    """
+    return {
+        "commitInfo": {
+            "timestamp": now,
+            "operation": operation,
+            "operationParameters": dict(parameters),
+            "engineInfo": engine,
+        }
+    }
+
+
+def table_description(
+    table_id: str,
+    schema: str,
+    created: int | None,
+    configuration: Mapping[str, str],
+    partition_columns: Sequence[str] = (),
+    **names: str | None,
+) -> dict[str, Any]:
+    """Return what a commit says of a table and its columns.
+
+    Parameters
+    ----------
+    table_id : str
+        The table's own number, which no commit changes.
+    schema : str
+        Its columns, in Delta's JSON.
+    created : int or None
+        When it was made, in milliseconds since 1970.
+    configuration : mapping of str to str
+        Its properties.
+    partition_columns : sequence of str
+        The columns by which its files are parted.
+    **names : str or None
+        Its ``name`` and ``description``; what is None is left out.
+
+    Examples
+    --------
+    >>> table_description("7", "{}", 0, {}, name="rides", description=None)["metaData"]["name"]
+    'rides'
+    """
+    return {
+        "metaData": {
+            "id": table_id,
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": schema,
+            "partitionColumns": list(partition_columns),
+            "configuration": dict(configuration),
+            "createdTime": created,
+            **{key: value for key, value in names.items() if value is not None},
+        }
+    }
+
+
 def log_files(storage: Storage) -> list[pafs.FileInfo]:
     """Return what the store says of the files of a log that is there.
 

@@ -21,6 +21,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import RemoveAction
 
 from tensorlake_spark.delta.log import direct_commit
+from tensorlake_spark.delta.log.actions import commit_info
 from tensorlake_spark.delta.log.data_file import DataFile, unsettle
 from tensorlake_spark.delta.log.requirements import SAMPLES, TENSORS
 from tensorlake_spark.delta.log.snapshot import Snapshot
@@ -373,14 +374,9 @@ def _said(
     snapshot: Snapshot, change: Change, transactions: list[Transaction], now: int
 ) -> list[dict[str, Any]]:
     """Return the lines of a commit, as deltalake writes them."""
-    info = {
-        "timestamp": now,
-        "operation": "WRITE",
-        "operationParameters": {"mode": "Append", "partitionBy": "[]"},
-        "engineInfo": direct_commit.ENGINE,
-        MARK: change.mark,
-        "tensorlake.operation": change.operation,
-    }
+    parameters = {"mode": "Append", "partitionBy": "[]"}
+    info = commit_info(now, "WRITE", parameters, direct_commit.ENGINE)
+    info["commitInfo"] |= {MARK: change.mark, "tensorlake.operation": change.operation}
     removes = [
         {
             "path": path,
@@ -399,9 +395,9 @@ def _said(
     if change.schema is not None:
         protocol = direct_commit.asked_protocol(snapshot, change.schema)
         described += [] if protocol is None else [{"protocol": protocol}]
-        described.append({"metaData": snapshot.described(change.schema, change.properties)})
+        described.append(snapshot.described(change.schema, change.properties))
     return [
-        {"commitInfo": info},
+        info,
         *described,
         *({"remove": said} for said in removes),
         *({"add": said} for said in adds),

@@ -11,7 +11,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 
-from tensorlake_spark.delta.log.actions import LOG
+from tensorlake_spark.delta.log.actions import LOG, commit_info, table_description
 from tensorlake_spark.delta.log.direct_commit import (
     ENGINE,
     LEAST_PROTOCOL,
@@ -104,21 +104,11 @@ def _create_here(
     if not (storage.is_local and is_least) or os.path.lexists(log) or has_local_times(columns):
         return False
     now = int(time.time() * 1000)
-    info = {
-        "timestamp": now,
-        "operation": "CREATE TABLE",
-        "operationParameters": {"mode": "ErrorIfExists", "location": storage.uri},
-        "engineInfo": ENGINE,
-    }
-    described = {
-        "id": str(uuid.uuid4()),
-        "format": {"provider": "parquet", "options": {}},
-        "schemaString": columns.to_json(),
-        "partitionColumns": [],
-        "configuration": dict(properties),
-        "createdTime": now,
-    }
+    parameters = {"mode": "ErrorIfExists", "location": storage.uri}
+    said = [
+        commit_info(now, "CREATE TABLE", parameters, ENGINE),
+        {"protocol": LEAST_PROTOCOL},
+        table_description(str(uuid.uuid4()), columns.to_json(), now, properties),
+    ]
     os.makedirs(log, exist_ok=True)
-    return put_commit(
-        storage, 0, [{"commitInfo": info}, {"protocol": LEAST_PROTOCOL}, {"metaData": described}]
-    )
+    return put_commit(storage, 0, said)

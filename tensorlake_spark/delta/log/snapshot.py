@@ -17,7 +17,7 @@ from deltalake.exceptions import DeltaError
 from deltalake.exceptions import TableNotFoundError as DeltaTableNotFound
 
 from tensorlake_spark.delta.log import properties, requirements
-from tensorlake_spark.delta.log.actions import all_transactions, commit_name
+from tensorlake_spark.delta.log.actions import all_transactions, commit_name, table_description
 from tensorlake_spark.delta.log.deletion_vectors import kept_rows, vectors_of
 from tensorlake_spark.delta.log.replaying.live_files import (
     LEAST,
@@ -287,16 +287,15 @@ class Snapshot:
     ) -> dict[str, Any]:
         """Return what a commit says of the table, with other columns, and maybe other properties."""
         found = self._log.metadata()
-        said = {
-            "id": found.id,
-            "format": {"provider": "parquet", "options": {}},
-            "schemaString": schema.to_json(),
-            "partitionColumns": found.partition_columns,
-            "configuration": found.configuration if configuration is None else configuration,
-            "createdTime": found.created_time,
-        }
-        names = {"name": found.name, "description": found.description}
-        return said | {key: value for key, value in names.items() if value is not None}
+        return table_description(
+            found.id,
+            schema.to_json(),
+            found.created_time,
+            found.configuration if configuration is None else configuration,
+            found.partition_columns,
+            name=found.name,
+            description=found.description,
+        )
 
     @property
     def is_append_only(self) -> bool:

@@ -76,14 +76,9 @@ class StoredSamples:
         return StoredSamples(known_snapshot(self.snapshot, columns), sids)
 
     @cached_property
-    def _first_last(self) -> tuple[Array, Array]:
-        """The least and the greatest number in each file as the log has them."""
-        return self.snapshot.files.first_sid, self.snapshot.files.last_sid
-
-    @cached_property
     def _log_order(self) -> Array:
         """For each of `files` its place in what the log says of all files."""
-        firsts = self._first_last[0]
+        firsts = self.snapshot.files.first_sid
         order = np.argsort(firsts, kind="stable")
         if not (np.diff(firsts[order]) > 0).all():  # objects are slow to sort
             order = np.lexsort([np.array(self.snapshot.files.path, object), firsts])
@@ -120,7 +115,7 @@ class StoredSamples:
     @cached_property
     def is_sorted(self) -> bool:
         """Whether files and their rows are known to be in the order of their numbers."""
-        first, last = (np.sort(bounds) for bounds in self._first_last)
+        first, last = np.sort(self.snapshot.files.first_sid), np.sort(self.snapshot.files.last_sid)
         apart = bool((first[1:] > last[:-1]).all()) and LEAST not in first and MOST not in last
         return apart and all(path.startswith(SORTED) for path in self.files.paths)
 
@@ -160,15 +155,14 @@ class StoredSamples:
 
     @cached_property
     def _numbers(self) -> SampleNumbers:
-        firsts, lasts = (bound[self._log_order] for bound in self._first_last)
-        rows = self.snapshot.files.rows[self._log_order]
+        files, order = self.snapshot.files, self._log_order
         return SampleNumbers(
             self.snapshot,
             self.files,
             self.leaf((SID,)),
-            firsts,
-            lasts,
-            rows,
+            files.first_sid[order],
+            files.last_sid[order],
+            files.rows[order],
             self._kept,
             self._starts,
         )

@@ -348,7 +348,7 @@ def test_a_table_keeps_its_name_and_description_with_other_columns(tmp_path):
     schema = DeltaTable(ds.uri).schema()
     assert isinstance(found._opened, Replayed)
     assert found.described(schema) == opened.described(schema)
-    assert found.described(schema)["name"] == "sizes"
+    assert found.described(schema)["metaData"]["name"] == "sizes"
 
 
 def test_what_is_no_table_is_left_to_deltalake(tmp_path):
