@@ -90,7 +90,7 @@ _HOMES = {
     "FeatureTable": "columns.feature_table",
     "Finding": "audit.check",
     "LinkRules": "datasets.links.link_rules",
-    "OptimizeReport": "delta.files.compaction",
+    "OptimizeReport": "delta.files.compacting.compaction",
     "PurgeReceipt": "audit.receipt",
     "PurgedFile": "audit.receipt",
     "ReadPlan": "indexing.read_plan",

@@ -62,6 +62,7 @@ ROOMS = (
     "datasets/types/media",
     "lake",
     "columns",
+    "columns/elsewhere",
     "audit",
     "computing",
     "computing/operations",

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tensorlake_spark.columns.elsewhere.feature_parts import whole
 from tensorlake_spark.columns.feature_cut import cut, unchanged
-from tensorlake_spark.columns.feature_parts import whole
 from tensorlake_spark.columns.feature_set import (
     AXES,
     BLOCK,
@@ -47,6 +47,14 @@ SAVING = 0.2
 NULL_CODEC = "transpose+zstd"
 NULL_MARK = {MARK: {"null": True}}
 """How the tensor of what is null is coded, and its attributes."""
+
+
+def name_taken(name: str, uri: str) -> TensorExistsError:
+    """Return the error for a tensor that has the name of one of features, and is not."""
+    return TensorExistsError(
+        f"tensor {name!r} exists in {uri} and is not one of features; choose another name for the features, or delete "
+        "the tensor"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,10 +98,7 @@ class FeatureChange:
         for dtype in dtypes:
             for name in (tensor_id(self.table, dtype), null_id(self.table, dtype)):
                 if self.changes.find(name) is not None:
-                    raise TensorExistsError(
-                        f"tensor {name!r} exists in {self.changes.storage.uri} and is not one of features; choose "
-                        "another name for the features, or delete it"
-                    )
+                    raise name_taken(name, self.changes.storage.uri)
 
     def write(self, table: pa.Table, codec: str) -> None:
         """Write a table anew; what was there is gone."""

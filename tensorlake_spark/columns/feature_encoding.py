@@ -9,6 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tensorlake_spark.columns.elsewhere.feature_parts import (
+    Continued,
+    PartEncoding,
+    RowsElsewhere,
+    whole,
+)
 from tensorlake_spark.columns.feature_changes import (
     NULL_CODEC,
     NULL_MARK,
@@ -21,7 +27,6 @@ from tensorlake_spark.columns.feature_changes import (
     meanings_of,
     split,
 )
-from tensorlake_spark.columns.feature_parts import Continued, PartEncoding, RowsElsewhere, whole
 from tensorlake_spark.columns.feature_set import (
     AXES,
     BLOCK,

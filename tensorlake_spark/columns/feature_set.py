@@ -214,6 +214,12 @@ class FeatureSet:
             raise _changed(second, f"it has {other} rows, and {first!r} has {one}")
         return cls(table, groups, *rows)
 
+    @property
+    def ids(self) -> list[str]:
+        """Ids of the tensors."""
+        metas = (meta for group in self.groups.values() for meta in (group.meta, group.nulls))
+        return [meta.spec.id for meta in metas if meta is not None]
+
     @cached_property
     def _all(self) -> list[tuple[str, str, str | None, bool]]:
         """Name, dtype, meaning and whether it is deprecated, of all features in the order of the table."""
@@ -297,6 +303,6 @@ class FeatureSet:
 
 def _changed(name: str, why: str) -> CorruptDataError:
     return CorruptDataError(
-        f"tensor {name!r} belongs to a table of features and was changed alone: {why}; restore it with "
-        "lake.restore, and change it through lake.features"
+        f"tensor {name!r} belongs to a table of features and was changed alone: {why}; restore all "
+        "tensors of the table by one lake.restore(ids, version), and change them through lake.features"
     )

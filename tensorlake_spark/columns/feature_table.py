@@ -2,46 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
 
 from tensorlake_spark.columns.access_log import order_of
+from tensorlake_spark.columns.elsewhere.feature_parts import RowsElsewhere
 from tensorlake_spark.columns.feature_changes import (
     FeatureChange,
     check_codec,
     tell_codec_kept,
 )
+from tensorlake_spark.columns.feature_commits import FeatureCommits
 from tensorlake_spark.columns.feature_encoding import (
     add_elsewhere,
     append_elsewhere,
     write_elsewhere,
 )
 from tensorlake_spark.columns.feature_input import table_of
-from tensorlake_spark.columns.feature_parts import RowsElsewhere
-from tensorlake_spark.columns.feature_reads import FeatureReads, checked_names, set_of
-from tensorlake_spark.columns.feature_set import tensor_id
-from tensorlake_spark.columns.feature_types import DTYPES
-from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.columns.feature_reads import checked_names
 from tensorlake_spark.errors import (
-    ConcurrentWriteError,
     InvalidOptionError,
     InvalidTensorError,
-    TableNotFoundError,
     TensorExistsError,
 )
-from tensorlake_spark.progress import progress
-from tensorlake_spark.writing.app_transaction import check_transaction, is_repeated
-from tensorlake_spark.writing.transaction_commit import commit_all, say_repeated
-from tensorlake_spark.writing.uncommitted import Uncommitted
-
-ATTEMPTS = 20
-"""How often a change is made anew because another writer was faster."""
 
 
-class FeatureTable(FeatureReads):
+class FeatureTable(FeatureCommits):
     """A table of named features: thousands of columns of numbers. A read takes only the features that it names.
 
     `TensorLake.features` makes it. It shows one version of the lake, and moves on with the changes that you make
@@ -379,60 +368,6 @@ class FeatureTable(FeatureReads):
             given = checked_names(order)
             found.pick(given)
         return self._change_anew("reorder", None, lambda now: now.reorder(given))
-
-    def _change(
-        self,
-        what: str,
-        nbytes: int | None,
-        make: Callable[[FeatureChange], None],
-        transaction: tuple[str, int] | None,
-        needs_table: bool = False,
-    ) -> FeatureTable:
-        """Make a change of the newest version and commit it; show the version that has it."""
-        self._check_writable()
-        check_transaction(transaction)
-        base: Snapshot | None = None
-        try:
-            base = Snapshot.newest(self._storage)
-            base.check_writable()
-        except TableNotFoundError:
-            pass
-        if base is not None and is_repeated(base, transaction, self._name, is_group=True):
-            say_repeated(transaction)
-            return self._at(base)
-        found = None if base is None else set_of(base, self._name)
-        if found is None and needs_table:
-            raise self._absent(base)
-        changes = Uncommitted(self._storage, base)
-        try:
-            with progress(f"{what} features {self._name}", nbytes or 0) as done:
-                make(FeatureChange(changes, self._name, found, self._verify, done))
-        except BaseException:
-            changes.discard()
-            raise
-        # Another writer's change may be of dtypes that this one leaves alone, and does not fit it all the same.
-        after = commit_all(changes, transaction, [tensor_id(self._name, d) for d in DTYPES])
-        return self._at(Snapshot.newest(self._storage) if after is None else after)
-
-    def _change_anew(
-        self,
-        what: str,
-        nbytes: int | None,
-        make: Callable[[FeatureChange], None],
-        transaction: tuple[str, int] | None = None,
-    ) -> FeatureTable:
-        """Make a change of a table that is there; anew where another writer was faster."""
-        for _ in range(ATTEMPTS - 1):
-            try:
-                return self._change(what, nbytes, make, transaction, True)
-            except ConcurrentWriteError:
-                continue
-        return self._change(what, nbytes, make, transaction, True)
-
-    def _at(self, snapshot: Snapshot) -> FeatureTable:
-        self._show(snapshot)
-        self._snapshot, self._set = snapshot, set_of(snapshot, self._name)
-        return self
 
 
 def _nbytes(given: pa.Table | RowsElsewhere) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.log import history, tags
@@ -137,30 +137,45 @@ class Versions(Table, Tagging):
             catalog.get(snapshot, id)
         return history.history(snapshot, id, limit)
 
-    def restore(self, id: str, version: int | str) -> TensorRef:  # noqa: A002
-        """Make a tensor what it was at a version, in one commit. No other tensor changes.
+    @overload
+    def restore(self, id: str, version: int | str) -> TensorRef: ...
 
-        The data files of that version are added again as they are. Only where the tensor shares a file with
+    @overload
+    def restore(self, id: list[str] | tuple[str, ...], version: int | str) -> list[TensorRef]: ...
+
+    def restore(
+        self,
+        id: str | list[str] | tuple[str, ...],  # noqa: A002
+        version: int | str,
+    ) -> TensorRef | list[TensorRef]:
+        """Make a tensor, or several, what they were at a version, in one commit. No other tensor changes.
+
+        The data files of that version are added again as they are. Only where a tensor shares a file with
         others, its rows are written anew, without decoding them. A deleted tensor comes back.
 
         Parameters
         ----------
-        id : str
-            Which tensor.
+        id : str, or list of str
+            Which tensor, or which ones.
         version : int or str
             The version or the tag to restore.
+
+        Returns
+        -------
+        TensorRef, or list of TensorRef
+            As it is now; for a list of ids a list in its order.
 
         Raises
         ------
         TensorNotFoundError
             If there was no such tensor at that version.
         InvalidOptionError
-            If the log does not have that version, or there is no such tag.
+            If the log does not have that version, or there is no such tag; if no tensor is named, or one twice.
         MissingDataError
             If a vacuum deleted files of that version; nothing is committed then. If it deletes them during the
             commit of the restore, the message says how to take the commit back.
         ConcurrentWriteError
-            If another writer changed the tensor meanwhile; nothing is committed then.
+            If another writer changed one of the tensors meanwhile; nothing is committed then.
         UnsupportedFeatureError
             If a file that would leave the table has a deletion vector.
 
@@ -174,7 +189,10 @@ class Versions(Table, Tagging):
         [0, 1, 2]
         """
         self._check_writable()
-        return self._ref(restore.restore(self._storage, id, version), id)
+        ids = [id] if isinstance(id, str) else restore.checked_ids(id)
+        done = restore.restore(Snapshot.open(self._storage), ids, version)
+        refs = [self._ref(done, name) for name in ids]
+        return refs[0] if isinstance(id, str) else refs
 
     def tags(self) -> dict[str, int]:
         """Return the tags of the table and the versions that they name.

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.columns import feature_table
+from tensorlake_spark.columns import feature_commits
 from tensorlake_spark.errors import ConcurrentWriteError, InvalidTensorError
 
 BASE = pa.table({"a": pa.array([1, 2], "int64")})
@@ -18,14 +18,14 @@ def before_commit(monkeypatch):
     """Have another writer commit a change just before the next change of this one is committed."""
 
     def arrange(other):
-        commit_all = feature_table.commit_all
+        commit_all = feature_commits.commit_all
 
         def late(*args):
-            monkeypatch.setattr(feature_table, "commit_all", commit_all)
+            monkeypatch.setattr(feature_commits, "commit_all", commit_all)
             other()
             return commit_all(*args)
 
-        monkeypatch.setattr(feature_table, "commit_all", late)
+        monkeypatch.setattr(feature_commits, "commit_all", late)
 
     return arrange
 

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark import TaskContext
 
-from tensorlake_spark.columns.feature_input import table_of
-from tensorlake_spark.columns.feature_parts import Encoded, PartEncoding
-from tensorlake_spark.columns.rows_aside import (
+from tensorlake_spark.columns.elsewhere.feature_parts import Encoded, PartEncoding
+from tensorlake_spark.columns.elsewhere.rows_aside import (
     AsideFile,
     Span,
     parts_between,
@@ -27,6 +26,7 @@ from tensorlake_spark.columns.rows_aside import (
     sample_of,
     spans_in,
 )
+from tensorlake_spark.columns.feature_input import table_of
 from tensorlake_spark.delta.log.data_file import discard, marked
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.spark.cluster.executor_runner import run_in

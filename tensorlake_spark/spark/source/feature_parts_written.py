@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tensorlake_spark.columns.feature_encoding import longer_tensors, new_tensors
-from tensorlake_spark.columns.feature_parts import Encoded, PartEncoding
-from tensorlake_spark.columns.feature_set import FeatureSet
-from tensorlake_spark.columns.rows_aside import (
+from tensorlake_spark.columns.elsewhere.feature_parts import Encoded, PartEncoding
+from tensorlake_spark.columns.elsewhere.rows_aside import (
     AsideFile,
     Span,
     cut_spans,
@@ -19,6 +17,8 @@ from tensorlake_spark.columns.rows_aside import (
     sample_of,
     spans_in,
 )
+from tensorlake_spark.columns.feature_encoding import longer_tensors, new_tensors
+from tensorlake_spark.columns.feature_set import FeatureSet
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import ConcurrentWriteError
 from tensorlake_spark.rows.row import Totals

@@ -12,8 +12,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+from tensorlake_spark.columns.elsewhere.rows_aside import AsideFile, Span, cut_spans, spans_in
 from tensorlake_spark.columns.feature_set import BLOCK
-from tensorlake_spark.columns.rows_aside import AsideFile, Span, cut_spans, spans_in
 from tensorlake_spark.delta.log.data_file import PART
 from tensorlake_spark.delta.store.storage import Storage, reaching
 

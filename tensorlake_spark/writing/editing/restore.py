@@ -1,9 +1,11 @@
-"""A tensor becomes what it was: old files come back, rows that share files are written anew, one commit."""
+"""Tensors become what they were: old files come back, rows that share files are written anew, one commit."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,18 +21,44 @@ from tensorlake_spark.delta.log.replaying.live_files import Array
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.log.time_travel import FILES_KEPT
 from tensorlake_spark.delta.store.storage import Storage, reaching
-from tensorlake_spark.errors import ConcurrentWriteError, MissingDataError
-from tensorlake_spark.rows.row import is_data
+from tensorlake_spark.errors import ConcurrentWriteError, InvalidOptionError, MissingDataError
+from tensorlake_spark.tensor.spec import check_id
 from tensorlake_spark.writing.pipeline import recomputed
 
 
-def restore(storage: Storage, tensor_id: str, version: int | str) -> Snapshot:
-    """Make a tensor what it was at a version; see `TensorLake.restore`."""
-    now = Snapshot.open(storage)
+def restore(
+    now: Snapshot,
+    ids: Sequence[str],
+    version: int | str,
+    dropped: Collection[str] = (),
+    seen: Collection[str] = (),
+    undo: str | None = None,
+) -> Snapshot:
+    """Make tensors what they were at a version, in one commit; see `TensorLake.restore`.
+
+    Parameters
+    ----------
+    now : Snapshot
+        The newest version: the tensors must not change after it.
+    ids : sequence of str
+        Which tensors.
+    version : int or str
+        The version or the tag.
+    dropped : collection of str
+        Tensors that are deleted by the same commit.
+    seen : collection of str
+        Others that must not change meanwhile, whether they are there or not.
+    undo : str, optional
+        What makes the tensors what they were before, for the message about a vacuum.
+    """
     now.check_writable()
+    storage = now.storage
     old = Snapshot.open(storage, version)
+    what = _named(ids)
     try:
-        done, back = recomputed(now, tensor_id, lambda at: _Restoration(at, old, tensor_id).run())
+        done, back = recomputed(
+            now, ids[0], lambda at: _Restoration(at, old, ids, dropped, seen).run()
+        )
     except StaleChange as stale:
         raise ConcurrentWriteError(
             f"{stale} of {storage.uri} while it was restored; nothing was committed, run it again if it "
@@ -39,20 +67,60 @@ def restore(storage: Storage, tensor_id: str, version: int | str) -> Snapshot:
     except MissingDataError as error:
         kept = now.table.metadata().configuration.get("delta.deletedFileRetentionDuration")
         raise MissingDataError(
-            f"tensor {tensor_id!r} cannot be restored from version {old.version} of {storage.uri}: {error}"
+            f"{what} cannot be restored from version {old.version} of {storage.uri}: {error}"
             + ("" if kept is None else f" (this table keeps them for {kept})")
         ) from error
     gone = _gone(storage, back)
     if gone:  # a vacuum that had looked before the commit took them for files that nobody needs
-        remedy = f"lake.restore({tensor_id!r}, {now.version}) makes it what it was before"
-        if catalog.find(now, tensor_id) is None:
-            remedy = f"lake.delete({tensor_id!r}) takes it away again"
+        done_to = "was restored" if len(ids) == 1 else "were restored"
         raise MissingDataError(
-            f"tensor {tensor_id!r} was restored from version {old.version} of {storage.uri}, but a vacuum deleted "
-            f"{len(gone)} of its data files meanwhile, such as {gone[0]}; bring them back from a backup, or "
-            f"{remedy}"
+            f"{what} {done_to} from version {old.version} of {storage.uri}, but a vacuum deleted {len(gone)} of the "
+            f"data files meanwhile, such as {gone[0]}; bring them back from a backup, or {undo or _undo(now, ids)}"
         )
     return done
+
+
+def checked_ids(ids: Any) -> list[str]:
+    """Return ids of tensors as a list, each of them there once.
+
+    Raises
+    ------
+    InvalidOptionError
+        If they are no list of ids, none, or one is there twice.
+
+    Examples
+    --------
+    >>> checked_ids(("x", "y"))
+    ['x', 'y']
+    """
+    if not isinstance(ids, Iterable) or isinstance(ids, bytes):
+        raise InvalidOptionError(f"{ids!r:.100} is not an id of a tensor, and not a list of them")
+    found = [*ids]
+    for k, name in enumerate(found):
+        check_id(name)
+        if name in found[:k]:
+            raise InvalidOptionError(f"tensor {name!r} is named twice; name each tensor once")
+    if not found:
+        raise InvalidOptionError("no tensor is named; give an id, or a list of ids")
+    return found
+
+
+def _named(ids: Sequence[str]) -> str:
+    """Return how a message names tensors, the first three of many."""
+    if len(ids) == 1:
+        return f"tensor {ids[0]!r}"
+    more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
+    return f"tensors {', '.join(map(repr, ids[:3]))}{more}"
+
+
+def _undo(now: Snapshot, ids: Sequence[str]) -> str:
+    """Return what makes tensors what they were before a restore."""
+    was_there = [name for name in ids if catalog.find(now, name) is not None]
+    steps = [f"lake.delete({name!r}) takes it away again" for name in ids if name not in was_there]
+    if was_there:
+        again = repr(was_there[0]) if len(ids) == 1 else f"{was_there}"
+        steps.append(f"lake.restore({again}, {now.version}) makes it what it was before")
+    return " and ".join(steps)
 
 
 def _gone(storage: Storage, paths: Sequence[str]) -> list[str]:
@@ -63,24 +131,31 @@ def _gone(storage: Storage, paths: Sequence[str]) -> list[str]:
 
 
 class _Restoration:
-    """One attempt: what has to be done between what a tensor is in `now` and what it was in `old`.
+    """One attempt: what has to be done between what tensors are in `now` and what they were in `old`.
 
-    Only data rows move. The metadata row is written anew, above all others of the tensor, so those may stay.
+    Of those that come back only data rows move. Their metadata rows are written anew, above all others of the tensor,
+    so those may stay.
     """
 
-    def __init__(self, now: Snapshot, old: Snapshot, tensor_id: str) -> None:
-        self.now, self.old, self.tensor_id = now, old, tensor_id
-        self.before, self.after = self._files(old), self._files(now)
+    def __init__(
+        self,
+        now: Snapshot,
+        old: Snapshot,
+        ids: Sequence[str],
+        dropped: Collection[str],
+        seen: Collection[str],
+    ) -> None:
+        self.now, self.old, self.ids, self.dropped, self.seen = now, old, ids, dropped, seen
+        self.before = self._files(old, dict.fromkeys(ids, True))
+        self.after = self._files(now, dict.fromkeys(ids, True) | dict.fromkeys(dropped))
         self.live = set(now.files.path)
         self.removes: list[str] = []
 
     def run(self) -> tuple[Snapshot, list[str]]:
         """Write what has to be written, and commit; return the files that came back, too."""
         self._check_there()
-        meta = catalog.get(self.old, self.tensor_id)
-        current = catalog.find(self.now, self.tensor_id)
+        metas = [catalog.get(self.old, tensor_id) for tensor_id in sorted(self.ids)]
         back: list[DataFile] = []
-        seq = 1 + max(meta.seq, -1 if current is None else current.seq)
         with FileWriter.into(self.now) as ours, FileWriter.into(self.now) as others:
             for path, place in self.before.items():
                 if path in self.live:
@@ -92,24 +167,35 @@ class _Restoration:
             for path, place in self.after.items():
                 if path not in self.before:
                     self._take_away(path, self._is_whole(self.now, place), others)
-            ours.add_meta([meta.spec], [seq], [meta.totals])
+            seqs = [1 + max(meta.seq, self._last_seq(meta.spec.id)) for meta in metas]
+            ours.add_meta([m.spec for m in metas], seqs, [m.totals for m in metas])
             adds = [*back, *ours.finish(), *others.finish()]
             self._check_there()
-            number = self.now.transaction(app_of(self.tensor_id))
-            change = Change({self.tensor_id: number}, adds, self.removes, "restore")
+            numbers = self._numbers([*self.ids, *self.dropped])
+            change = Change(numbers, adds, self.removes, "restore", seen=self._numbers(self.seen))
             return commit(self.now.storage, change), [file.path for file in back]
 
-    def _files(self, snapshot: Snapshot) -> dict[str, int]:
-        """Return the files that may hold data rows of the tensor, and their places in the snapshot."""
-        places = snapshot.files.places_of(self.tensor_id, data=True)
-        paths = in_file_order(snapshot, (snapshot.files.path[place] for place in places.tolist()))
-        return {path: snapshot.places[path] for path in paths}
+    def _last_seq(self, tensor_id: str) -> int:
+        """Return the place of a tensor's last row, -1 if it is not there."""
+        current = catalog.find(self.now, tensor_id)
+        return -1 if current is None else current.seq
+
+    def _numbers(self, ids: Collection[str]) -> dict[str, int | None]:
+        """Return for each tensor the number of its last change."""
+        return {tensor_id: self.now.transaction(app_of(tensor_id)) for tensor_id in ids}
+
+    def _files(self, snapshot: Snapshot, ids: Mapping[str, bool | None]) -> dict[str, int]:
+        """Return the files that may hold rows of tensors, and their places; data rows only where it says True."""
+        found = [snapshot.files.places_of(name, data).tolist() for name, data in ids.items()]
+        paths = {snapshot.files.path[place] for place in chain.from_iterable(found)}
+        return {path: snapshot.places[path] for path in in_file_order(snapshot, paths)}
 
     def _is_whole(self, snapshot: Snapshot, place: int) -> bool:
-        """Whether all rows of a file are there, and of this tensor."""
+        """Whether all rows of a file are there, and of one of the tensors."""
         files = snapshot.files
-        alone = files.first_id[place] == files.last_id[place] == self.tensor_id
-        return bool(alone) and snapshot.kept(files.path[place]) is None
+        first, last = files.first_id[place], files.last_id[place]
+        alone = first == last and (first in self.ids or first in self.dropped)
+        return alone and snapshot.kept(files.path[place]) is None
 
     def _check_there(self) -> None:
         """Raise MissingDataError if a file that left the table since is not in the store any more."""
@@ -140,7 +226,7 @@ class _Restoration:
                 ours.add_batch(rows)
 
     def _take_away(self, path: str, whole: bool, others: FileWriter) -> None:
-        """Remove a file if it holds rows of the tensor; those of others are written anew."""
+        """Remove a file if it holds rows of the tensors; those of others are written anew."""
         if not whole and not self._held(self.now, path).any():
             return
         self.removes.append(path)
@@ -148,22 +234,32 @@ class _Restoration:
             rewrite(self.now, path, others, self._rest)
 
     def _held(self, snapshot: Snapshot, path: str) -> Array:
-        """Return for each row of a file whether it is a data row of the tensor that is still there."""
+        """Return for each row of a file whether it is there, and leaves where it is in the newest version only."""
         footer = footer_of(snapshot.storage, path)
         with (
             reading(snapshot.storage, path),
             snapshot.storage.open_parquet(path, footer.metadata) as file,
         ):
             rows = plain_types(file.read(columns=["id", "nnz"], use_threads=False))
-        held = np.asarray(is_data(rows, self.tensor_id), bool)
+        leaves = pc.or_(self._is_back(rows), _is_of(rows, self.dropped))
+        held = np.asarray(leaves, bool)
         keep = snapshot.kept(path)
         return held if keep is None else held & keep
 
+    def _is_back(self, rows: pa.RecordBatch | pa.Table) -> Any:
+        """Return of each row whether it is a data row of a tensor that comes back, as an Arrow array."""
+        return pc.and_(_is_of(rows, self.ids), pc.greater(rows.column("nnz"), 0))
+
     def _only(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        return batch.filter(is_data(batch, self.tensor_id))
+        return batch.filter(self._is_back(batch))
 
     def _rest(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        return batch.filter(pc.not_equal(batch["id"], self.tensor_id))
+        return batch.filter(pc.invert(_is_of(batch, [*self.ids, *self.dropped])))
+
+
+def _is_of(rows: pa.RecordBatch | pa.Table, ids: Collection[str]) -> Any:
+    """Return of each row whether it is one of some tensors, as an Arrow array."""
+    return pc.is_in(rows.column("id"), pa.array([*ids], pa.string()))
 
 
 def _data_file(snapshot: Snapshot, place: int) -> DataFile:

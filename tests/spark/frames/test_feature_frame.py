@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.columns import rows_aside
-from tensorlake_spark.columns.feature_parts import PartEncoding
+from tensorlake_spark.columns.elsewhere import rows_aside
+from tensorlake_spark.columns.elsewhere.feature_parts import PartEncoding
 from tensorlake_spark.errors import (
     InvalidOptionError,
     InvalidTensorError,

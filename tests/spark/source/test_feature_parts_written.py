@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tensorlake_spark.columns.elsewhere.feature_parts import PartEncoding
+from tensorlake_spark.columns.elsewhere.rows_aside import put_aside
 from tensorlake_spark.columns.feature_encoding import new_tensors
-from tensorlake_spark.columns.feature_parts import PartEncoding
-from tensorlake_spark.columns.rows_aside import put_aside
 from tensorlake_spark.delta.log.properties import FILE_BYTES
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import ConcurrentWriteError

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tensorlake_spark.columns.rows_aside import AsideFile, Span
+from tensorlake_spark.columns.elsewhere.rows_aside import AsideFile, Span
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.spark.source.feature_relay import Baton, Relay
 

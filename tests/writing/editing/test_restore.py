@@ -375,3 +375,85 @@ def test_vacuum_keeps_files_of_tagged_versions(lake, x):
     with pytest.raises(tl.MissingDataError):
         lake.restore("x", versions[1])
     np.testing.assert_array_equal(lake["z"][1:], x[1:])
+
+
+def test_several_tensors_come_back_by_one_commit(lake, x):
+    """Out of one file that they share with a third."""
+    version = make_shared(lake, {"a": x, "b": x + 1, "c": x + 2})
+    for name in "abc":
+        lake.write(name, x[:1] * 0, mode="overwrite")
+    lake.optimize()
+    refs = lake.restore(["b", "a"], version)
+    assert [ref.id for ref in refs] == ["b", "a"]
+    assert bits(refs[0][...]) == bits(x + 1)
+    assert bits(lake["a"][...]) == bits(x)
+    assert bits(lake["c"][...]) == bits(x[:1] * 0)
+    commit = lake.history(limit=1).iloc[0]
+    assert commit["operation"] == "restore"
+    assert [*commit["tensors"]] == ["a", "b"]
+    assert lake.check().ok
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_some_tensors_of_any_version_come_back(lake, seed):
+    draw = np.random.default_rng(seed)
+    known, now = {}, {}
+    for step in range(14):
+        name = str(draw.choice([*"pqrs"]))
+        action = draw.choice(["write", "assign", "append", "delete", "optimize"])
+        if action == "optimize" and known:
+            lake.optimize()
+        elif action == "delete" and name in now:
+            lake.delete(name)
+            del now[name]
+        elif name not in now or action == "write":
+            now[name] = draw.integers(0, 9, (4, 3))
+            lake.write(name, now[name], mode="overwrite", block_shape=(1, 3), layout="ftsf")
+        elif action == "append":
+            now[name] = np.concatenate([now[name], now[name][:2]])
+            lake.write(name, now[name][-2:], mode="append")
+        else:
+            now[name] = now[name].copy()
+            now[name][step % 4] = step
+            lake[name][step % 4] = step
+        known[lake.version] = dict(now)
+    for version in draw.permutation([*known])[:5].tolist():
+        there = [*known[version]]
+        chosen = [name for name in there if draw.random() < 0.7] or there
+        if chosen:
+            lake.restore(chosen, version)
+            now |= {name: known[version][name] for name in chosen}
+        assert {*lake} == {*now}
+        for name, array in now.items():
+            np.testing.assert_array_equal(lake[name][...], array)
+    assert lake.check().ok
+
+
+def test_ids_that_are_no_list_of_ids(lake, x):
+    version = lake.write("x", x).version
+    for ids, text in (
+        (["x", "x"], "'x' is named twice"),
+        ([], "no tensor is named"),
+        (7, "7 is not an id"),
+        (b"x", "is not an id"),
+    ):
+        with pytest.raises(tl.InvalidOptionError, match=text):
+            lake.restore(ids, version)
+    with pytest.raises(tl.InvalidTensorError, match="id is a string, not int"):
+        lake.restore(["x", 5], version)
+    with pytest.raises(tl.TensorNotFoundError, match="'y'"):
+        lake.restore(["x", "y"], version)
+    assert lake.version == version
+
+
+@pytest.mark.local_disk
+def test_what_a_vacuum_takes_from_several_is_told(lake, x):
+    version = lake.write("x", x).version
+    lake.write("y", x)
+    lake.write("x", x + 1, mode="overwrite")
+    lake.write("y", x + 1, mode="overwrite")
+    lake.vacuum(0)
+    with pytest.raises(
+        tl.MissingDataError, match=f"tensors 'x', 'y' cannot be restored from version {version + 1}"
+    ):
+        lake.restore(["x", "y"], version + 1)

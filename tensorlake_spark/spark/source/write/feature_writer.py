@@ -17,12 +17,12 @@ from pyspark import TaskContext
 from pyspark.sql import types as t
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
+from tensorlake_spark.columns.elsewhere.rows_aside import AsideFile, put_aside
 from tensorlake_spark.columns.feature_changes import check_codec, tell_codec_kept
 from tensorlake_spark.columns.feature_encoding import appended
 from tensorlake_spark.columns.feature_input import table_of
 from tensorlake_spark.columns.feature_reads import set_of
 from tensorlake_spark.columns.feature_table import FeatureTable
-from tensorlake_spark.columns.rows_aside import AsideFile, put_aside
 from tensorlake_spark.delta.log.data_file import discard, marked
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import TableNotFoundError

@@ -8,8 +8,8 @@ import pytest
 from pyspark.errors import AnalysisException
 
 import tensorlake_spark as tl
-from tensorlake_spark.columns import rows_aside
-from tensorlake_spark.columns.feature_parts import PartEncoding
+from tensorlake_spark.columns.elsewhere import rows_aside
+from tensorlake_spark.columns.elsewhere.feature_parts import PartEncoding
 from tensorlake_spark.errors import ConcurrentWriteError, InvalidTensorError
 from tensorlake_spark.spark import plain_errors
 from tensorlake_spark.spark.source.data_source import TensorDataSource

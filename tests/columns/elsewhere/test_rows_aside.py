@@ -5,7 +5,7 @@ import os
 import pyarrow as pa
 import pytest
 
-from tensorlake_spark.columns.rows_aside import (
+from tensorlake_spark.columns.elsewhere.rows_aside import (
     AsideFile,
     cut_spans,
     parts_between,

@@ -9,7 +9,7 @@ import pyarrow.parquet
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.columns.feature_parts import Continued, PartEncoding, part_rows
+from tensorlake_spark.columns.elsewhere.feature_parts import Continued, PartEncoding, part_rows
 from tensorlake_spark.rows.row import SCHEMA, Totals
 from tensorlake_spark.tensor.spec import TensorSpec
 

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 
 import pyarrow as pa
 
+from tensorlake_spark.columns.elsewhere.feature_parts import part_rows
 from tensorlake_spark.columns.feature_input import cast_to
-from tensorlake_spark.columns.feature_parts import part_rows
 from tensorlake_spark.columns.feature_set import BLOCK
 from tensorlake_spark.delta.log.data_file import PART
 from tensorlake_spark.delta.store.storage import Storage, reaching
