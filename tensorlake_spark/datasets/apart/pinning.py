@@ -168,13 +168,14 @@ def _undo_rows(inner: Storage, known: int, newest: Snapshot) -> Snapshot | None:
         after = Snapshot.open(inner, version, kind=SAMPLES)
         described |= log_entries(after)
         gone = set(before.files.path) - set(after.files.path)
+        added = set(after.files.path) - set(before.files.path)
         if changes_in(before) == changes_in(after):
-            if not gone <= wanted:  # moved by a compaction, with what has to go
+            if added and not gone <= wanted:  # moved by a compaction, with what has to go
                 raise ConcurrentWriteError(
                     f"{inner.uri} has changes that no version of the dataset names, and files that were written "
                     "anew since; RESTORE it to version " + str(known)
                 )
-            wanted = (wanted - gone) | (set(after.files.path) - set(before.files.path))
+            wanted = (wanted - gone) | added
         before = after
     live = set(newest.files.path)
     number = newest.transaction(CHANGES)

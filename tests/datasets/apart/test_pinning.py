@@ -211,3 +211,18 @@ def test_an_update_that_another_one_overtakes_says_so_in_its_own_words(ds, monke
         ds.update([3], {"scan": [np.full(200, 5, "u1")]})
     now = content(ds.uri)
     assert (now[0][2], now[3][2]) == ([7, 7], None)
+
+
+def test_an_update_that_was_killed_is_undone_after_a_vacuum_took_what_it_wrote(ds):
+    """A vacuum takes files out whose samples are gone; a later change took them for files that were written anew."""
+    old = ds.version
+    ds.extend(rows(3, 4))
+    parts = PartsWriter(Storage(ds.uri), newest(ds), ds.schema, True)
+    ds.restore(old)
+    parts.take({"x": [np.full(2, 77)]}, [3], 0)
+    parts.finish()  # and is killed
+    ds.vacuum(0)
+    ds.vacuum(0)
+    ds.update([1], {"x": [np.full(2, 5)]})
+    assert [x.tolist() for x in ds["x"][:]] == [[0, 0], [5, 5], [2, 2]]
+    assert ds.check(deep=True).ok
