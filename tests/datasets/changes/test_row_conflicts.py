@@ -195,3 +195,33 @@ def test_a_writer_that_is_killed_before_its_commit_leaves_nothing_to_see(ds):
     assert found["size"][:].tolist() == [*range(20)]
     ds.update([1, 11], {"size": 6})
     assert ds["size"][[1, 11]].tolist() == [6, 6]
+
+
+@pytest.mark.parametrize("apart", [True, False])
+@pytest.mark.parametrize(
+    "second",
+    [
+        lambda ds: ds.update([1], {"x": np.full(600, 7)}),
+        lambda ds: ds["x"].__setitem__(3, np.full(600, 7)),
+        lambda ds: ds.extend({"x": [np.full(600, 7)]}),
+    ],
+)
+@pytest.mark.parametrize("first", ["dropped", "renamed", "added again"])
+def test_values_of_a_column_that_another_writer_has_taken_out_are_not_lost(
+    tmp_path, first, second, apart
+):
+    kind = tl.types.Tensor("int64", apart=apart)
+    ds = tl.dataset(tmp_path / "ds", {"x": kind, "size": "int32"}, tile_bytes=1000)
+    ds.extend({"x": [np.zeros(600, "i8"), None], "size": [0, 1]})
+    other = tl.dataset(ds.uri)
+    other.strict = False
+    if first == "renamed":
+        ds.rename_column("x", "y")
+    else:
+        ds.drop_column("x")
+    if first == "added again":
+        ds.add_column("x", kind)
+    with pytest.raises(tl.ConcurrentWriteError, match="another writer changed column 'x'"):
+        second(other)
+    assert tl.dataset(ds.uri)["size"][:].tolist() == [0, 1]
+    assert tl.dataset(ds.uri).check().ok
