@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -225,3 +226,20 @@ def test_values_of_a_column_that_another_writer_has_taken_out_are_not_lost(
         second(other)
     assert tl.dataset(ds.uri)["size"][:].tolist() == [0, 1]
     assert tl.dataset(ds.uri).check().ok
+
+
+@pytest.mark.parametrize("kind", [tl.types.Scalar("int64"), tl.types.Tensor("int64", ())])
+@pytest.mark.parametrize("apart", [True, False])
+@pytest.mark.parametrize("values", [None, [], [1, 2]])
+def test_a_column_without_nulls_has_none_for_samples_that_another_writer_added(
+    tmp_path, kind, apart, values
+):
+    kind = replace(kind, nullable=False, apart=apart)
+    ds = tl.dataset(tmp_path / "ds", {"size": "int32"})
+    ds.extend({"size": values or []})
+    tl.dataset(ds.uri).append({"size": 3})
+    with pytest.raises(tl.ConcurrentWriteError, match="another writer added sample"):
+        ds.add_column("x", kind, values)
+    ds.refresh()
+    ds.add_column("x", kind, [*(values or []), 3])
+    assert [int(value) for value in ds["x"]] == [*(values or []), 3]
