@@ -19,7 +19,12 @@ from tensorlake_spark.datasets.samples.sample_selection import select_samples
 from tensorlake_spark.datasets.types.base import Tiled, Type
 from tensorlake_spark.datasets.types.media.recordings import Video
 from tensorlake_spark.datasets.types.nested import link_in
-from tensorlake_spark.errors import InvalidKeyError, InvalidKeyTypeError
+from tensorlake_spark.errors import (
+    InvalidKeyError,
+    InvalidKeyTypeError,
+    InvalidSliceError,
+    TensorLakeError,
+)
 
 Array = np.ndarray[Any, Any]
 
@@ -101,6 +106,12 @@ class Column:
         except TypeError as error:
             raise InvalidKeyTypeError(
                 f"a sample of column {self.name!r} is {type(value).__name__}, which takes no {rest!r:.80}: {error}"
+            ) from error
+        except ValueError as error:  # a step of zero, as the tiles of a large sample say it
+            if isinstance(error, TensorLakeError):  # of a video
+                raise
+            raise InvalidSliceError(
+                f"sample {position} of column {self.name!r}: {rest!r:.80}: {error}"
             ) from error
         except (IndexError, OverflowError) as error:  # as the tiles of a large sample say it
             # NumPy says of a number of more than 64 bits that it is none.

@@ -38,3 +38,5 @@ def test_a_key_that_does_not_fit_a_sample(tmp_path, tile_bytes):
         ds["x"][0, 20]
     with pytest.raises(tl.InvalidKeyError, match="too many indices"):
         ds["x"][0, 1, 1, 1]
+    with pytest.raises(tl.InvalidSliceError, match="slice step cannot be zero"):
+        ds["x"][0, ::0]

@@ -64,7 +64,9 @@ class ApartWriter:
         self._storage = storage
         self._inner = inner_storage(storage, self.folder)
         inside = dataclasses.replace(kind, apart=False)
-        self._schema = SampleSchema({name.rsplit("/", 1)[-1]: inside})
+        last = name.rsplit("/", 1)[-1]
+        # A column of a group may be called as the numbers are, which the inner table has too.
+        self._schema = SampleSchema({"value" if last.casefold() == SID else last: inside})
         self._column = next(iter(self._schema))
         self._replaces = replaces
         self._known = known

@@ -14,7 +14,12 @@ from tensorlake_spark.datasets.types.base import Place, Tiled, Type, field_of, i
 from tensorlake_spark.datasets.types.media import image_codecs
 from tensorlake_spark.datasets.types.media.images import Image
 from tensorlake_spark.datasets.types.tensors import ArrayType, PointCloud, Tensor, converted
-from tensorlake_spark.errors import FormatError, InvalidOptionError, InvalidSampleError
+from tensorlake_spark.errors import (
+    FormatError,
+    InvalidOptionError,
+    InvalidSampleError,
+    InvalidSampleTypeError,
+)
 from tensorlake_spark.tensor.spec import dtype_of
 
 Array = np.ndarray[Any, Any]
@@ -142,7 +147,14 @@ class LargeSample:
             )
         # What the type says to a shape or a dtype that does not fit; an empty part shows the latter.
         kind.encode([Tiled(self.shape, self.dtype.name)], place.column, place.first + number)
-        self[tuple(slice(0, 0) for _ in self.shape)]
+        try:
+            self[tuple(slice(0, 0) for _ in self.shape)]
+        except InvalidSampleTypeError as error:  # which has the shape of the part
+            expected, remedy = (
+                f"dtype {self.dtype.name}",
+                "cast it with astype, or declare its dtype",
+            )
+            raise place.wrong_type(number, expected, f"{given} of shape {shape}", remedy) from error
 
     @property
     def nbytes(self) -> int:

@@ -74,6 +74,11 @@ class PartsWriter:
         For columns that the version has not yet the names by which their parts are stored.
     mark : str
         What the names of files of apart columns begin with, so that others find them.
+
+    Attributes
+    ----------
+    names : dict of str to str
+        For each column the name by which its parts are stored.
     """
 
     def __init__(
@@ -88,8 +93,8 @@ class PartsWriter:
         self.schema = schema
         self._replaces = replaces
         self.tile_bytes = tile_bytes_of(snapshot.configuration)
-        self._names = {name: stored_name(snapshot.schema, name) for name in schema}
-        self._names |= names or {}
+        self.names = {name: stored_name(snapshot.schema, name) for name in schema}
+        self.names |= names or {}
         self._tiles = TileWriter(
             storage,
             self.tile_bytes,
@@ -99,10 +104,10 @@ class PartsWriter:
         self._apart = {
             name: ApartWriter(
                 storage,
-                self._names[name],
+                self.names[name],
                 kind,
                 replaces,
-                pinned(snapshot, folder_of(self._names[name])) if replaces else None,
+                pinned(snapshot, folder_of(self.names[name])) if replaces else None,
                 mark,
             )
             for name, kind in schema.items()
@@ -198,7 +203,7 @@ class PartsWriter:
             If an element of a large sample does not fit its column.
         """
         for name, large in samples.large.items():
-            self._tiles.write(large, self._names[name], sids)
+            self._tiles.write(large, self.names[name], sids)
         for name, array in samples.apart.items():
             self._apart[name].take(array, sids)
 

@@ -331,7 +331,7 @@ class ChangeMethods(DatasetTable):
                 found = parts.take({name: new.at(np.arange(len(numbers)))}, numbers.tolist(), 0)
                 left = {n: NewValues(kind.encode(v, n), False) for n, v in found.items()}
             written = parts.finish()
-        return sample_changes.update(base, sids, left, grown, "assignment", written, first)
+        return sample_changes.update(base, sids, left, grown, "assignment", written, first, [name])
 
     def _show_update(
         self,
@@ -347,7 +347,11 @@ class ChangeMethods(DatasetTable):
             new = written_values(parts, values, sids, count, first)
             written = parts.finish() if len(sids) else []
         if len(sids):
-            self._show(sample_changes.update(base, sids, new, operation=operation, written=written))
+            self._show(
+                sample_changes.update(
+                    base, sids, new, operation=operation, written=written, apart=[*values]
+                )
+            )
 
     def _parts_writer(self) -> PartsWriter:
         return PartsWriter(self._storage, self.stored.snapshot, self.schema, replaces=True)

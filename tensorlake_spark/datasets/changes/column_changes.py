@@ -111,6 +111,14 @@ def add_column(base: StoredSamples, name: str, kind: Type, values: Any) -> Snaps
             }, here
         return {**columns, name: kind.encode(picked(given, place), name)}, here
 
+    def check(newest: StoredSamples) -> None:
+        added = newest.sids[base.positions_of(newest.sids) < 0]
+        if one is None and not kind.nullable and len(added):
+            raise ConcurrentWriteError(
+                f"another writer added sample {int(added[0])} after version {base.snapshot.version}, and column "
+                f"{name!r} takes no null ({kind}); nothing was committed, refresh() and give that sample a value too"
+            )
+
     def changed(schema: SampleSchema) -> SampleSchema:
         if name in schema:
             raise InvalidOptionError(
@@ -121,7 +129,7 @@ def add_column(base: StoredSamples, name: str, kind: Type, values: Any) -> Snaps
 
     return _alter(
         base, "add_column", name, changed, None if values is None else _edited(edit),
-        lambda newest: {name: stored_as}, written,
+        lambda newest: {name: stored_as}, written, check,
     )  # fmt: skip
 
 
@@ -240,11 +248,12 @@ def _alter(
     write: Write | None,
     names: Callable[[Snapshot], dict[str, str]] = lambda newest: {},
     written: Sequence[Written] = (),
+    check: Callable[[StoredSamples], None] = lambda newest: None,
 ) -> Snapshot:
     """Commit other columns, and with `write` all files written again for them.
 
     `names` says by which names the parts of columns are stored that do not lie in the table. `written` is what has been
-    written of them already.
+    written of them already. `check` raises where the newest version does not allow it.
 
     Files keep no trace of what a column was called: one that stayed would come back with a new column of its name.
     """
@@ -257,6 +266,8 @@ def _alter(
         now = SampleSchema.from_arrow(stored.schema)
         if now.get(name) != before.get(name):
             raise _changed_by_another(base, name, operation)
+        if stored is not base:
+            check(stored)
         schema = changed(now)
         arrow = _kept_fields(schema.to_arrow(), newest.schema)
         stored_names = names(newest)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tensorlake_spark.datasets.apart.inner_tables import stored_name
 from tensorlake_spark.datasets.apart.pinning import Written, pins
 from tensorlake_spark.datasets.changes.new_values import NewValues
 from tensorlake_spark.datasets.changes.rewriting import (
@@ -40,6 +41,7 @@ def update(
     operation: str = "update",
     written: Sequence[Written] = (),
     reserved: int | None = None,
+    apart: Sequence[str] = (),
 ) -> Snapshot:
     """Give samples other values in some columns, in one commit, and return the version that has them.
 
@@ -59,6 +61,8 @@ def update(
         What belongs to the values and lies in inner tables.
     reserved : int, optional
         The first number of the samples that are added, if it is taken already.
+    apart : sequence of str
+        Columns of which all that is new is in `written`.
 
     Raises
     ------
@@ -71,7 +75,7 @@ def update(
 
     def compute(newest: Snapshot) -> Change:
         stored = base if newest.version == base.snapshot.version else StoredSamples(newest)
-        now = _still(base, stored, [*new], operation)
+        now = _still(base, stored, [*new, *apart], operation)
         check_unchanged(base, stored, sids, operation)
         counters = pins(storage, newest, written)
         first = next_sid(newest) if reserved is None else reserved
@@ -178,7 +182,9 @@ def _still(
     """Return the columns of a later version, in which those that are written have to be what they were."""
     schema, now = (SampleSchema.from_arrow(one.schema) for one in (base, stored))
     for name in names:
-        if now.get(name) != schema[name]:
+        # Parts of a column that was dropped and added again have another name.
+        names_ = {stored_name(one.schema, name) for one in (base, stored)}
+        if now.get(name) != schema[name] or len(names_) > 1:
             raise ConcurrentWriteError(
                 f"another writer changed column {name!r} between version {base.snapshot.version}, from which this "
                 f"{operation} was computed, and version {stored.snapshot.version}; nothing was committed, "

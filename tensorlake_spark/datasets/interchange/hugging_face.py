@@ -133,6 +133,10 @@ def _list(hf: Any, feature: Any, length: int = -1) -> Any:
 
 def _array(kind: ArrayType, name: str, hf: Any) -> Any:
     dtype, shape = kind.fixed()
+    if dtype.startswith(("complex", "datetime64", "timedelta64")):
+        raise InvalidOptionError(
+            f"Hugging Face has no feature for column {name!r}, {kind}: it has no arrays of {dtype}; leave it out"
+        )
     value = hf.Value(_VALUES.get(dtype, dtype))
     if shape is not None and len(shape) == 0:
         return value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,13 @@ from tensorlake_spark.datasets.samples.sample_reading import (
     values_of,
     whole,
 )
+from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.datasets.types.media.images import Image
+from tensorlake_spark.datasets.types.media.recordings import Dicom
+from tensorlake_spark.datasets.types.nested import Link
 from tensorlake_spark.datasets.types.nested import Sequence as SequenceType
 from tensorlake_spark.datasets.types.schema import column_of
+from tensorlake_spark.datasets.types.texts import Json
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
@@ -126,15 +130,29 @@ def _for_hf(
     kind = table.type_of(name)
     while isinstance(kind, SequenceType):
         kind = kind.of
-    feature = to_features({"it": kind})["it"]
-    is_raw = isinstance(kind, Image) and kind.format == "raw"  # the library makes PNGs of arrays
-    if not is_raw and type(feature).__name__ in ("Image", "Audio", "Video"):
-        return [_file(one) for one in array.to_pylist()]
+    take = _taken(kind)
+    if take is not None:
+        return [_each(one, take) for one in array.to_pylist()]
     return list(values_of(table.parts, name, array, positions, stack=False))
 
 
-def _file(stored: Any) -> Any:
-    """Return a file as the library takes it, or a list of files."""
+def _taken(kind: Type) -> Callable[[Any], Any] | None:
+    """Return what makes of a stored value what the library takes; None where it takes the decoded one."""
+    if isinstance(kind, Json):  # as a text
+        return lambda stored: stored
+    if isinstance(kind, Link):
+        return lambda stored: stored["url"]
+    if isinstance(kind, Dicom):
+        return lambda stored: stored["data"]
+    feature = to_features({"it": kind})["it"]
+    is_raw = isinstance(kind, Image) and kind.format == "raw"  # the library makes PNGs of arrays
+    if not is_raw and type(feature).__name__ in ("Image", "Audio", "Video"):
+        return lambda stored: {"bytes": stored["data"], "path": None}
+    return None
+
+
+def _each(stored: Any, take: Callable[[Any], Any]) -> Any:
+    """Return what is made of a stored value, or of those in a list."""
     if isinstance(stored, list):
-        return [_file(one) for one in stored]
-    return None if stored is None else {"bytes": stored["data"], "path": None}
+        return [_each(one, take) for one in stored]
+    return None if stored is None else take(stored)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tensorlake_spark.datasets.apart.inner_tables import stored_name
 from tensorlake_spark.datasets.apart.parts_writer import PartsWriter, SplitSamples
 from tensorlake_spark.datasets.apart.pinning import Written, pins
 from tensorlake_spark.datasets.samples.sample_encoding import encoded, numbered
@@ -182,7 +183,9 @@ def append(
             del some, arrays  # before the next batch is made
         files = writer.finish()
         ends = reserved + RESERVED, at
-        return commit_files(storage, files, operation, parts.finish(), ends, transaction, schema)
+        return commit_files(
+            storage, files, operation, parts.finish(), ends, transaction, schema, parts.names
+        )
 
 
 def _checked(
@@ -304,13 +307,19 @@ def count_of(columns: Mapping[str, Any]) -> int:
     return len(next(iter(columns.values()), ()))
 
 
-def check_columns_there(schema: SampleSchema, snapshot: Snapshot) -> None:
+def check_columns_there(
+    schema: SampleSchema, snapshot: Snapshot, names: Mapping[str, str] | None = None
+) -> None:
     """Raise ConcurrentWriteError if a version has not the columns that samples were written for.
 
-    Those that were added since are null in these samples, so that they have to take nulls.
+    Those that were added since are null in these samples, so that they have to take nulls. `names` says by which names
+    parts of columns were stored: those of a column that was dropped and added again have another one.
     """
     now = SampleSchema.from_arrow(snapshot.schema)
     wrong = [name for name, kind in schema.items() if now.get(name) != kind]
+    for name, known in (names or {}).items():
+        if name in now and stored_name(snapshot.schema, name) != known:
+            wrong.append(name)
     wrong += [name for name, kind in now.items() if name not in schema and not kind.nullable]
     if wrong:
         raise ConcurrentWriteError(
@@ -327,6 +336,7 @@ def commit_files(
     reserved: tuple[int, int] | None = None,
     transaction: tuple[str, int] | None = None,
     schema: SampleSchema | None = None,
+    names: Mapping[str, str] | None = None,
 ) -> Snapshot:
     """Make files with samples visible that have numbers of their own, and return the version that has them.
 
@@ -346,10 +356,12 @@ def commit_files(
         The caller's own application transaction.
     schema : SampleSchema, optional
         The columns of the files: that the dataset has them still is checked.
+    names : mapping of str to str, optional
+        For columns the names by which their parts were stored.
     """
     snapshot = Snapshot.newest(storage, SAMPLES)
     if schema is not None:
-        check_columns_there(schema, snapshot)
+        check_columns_there(schema, snapshot, names)
     for _ in range(ATTEMPTS):
         counters: dict[str, tuple[int | None, int]] = {}
         if reserved is not None and next_sid(snapshot) == reserved[0]:
@@ -364,7 +376,7 @@ def commit_files(
         except StaleChange as stale:
             snapshot = stale.snapshot
             if schema is not None:
-                check_columns_there(schema, snapshot)
+                check_columns_there(schema, snapshot, names)
     raise ConcurrentWriteError(
         f"other writers of {storage.uri} won {ATTEMPTS} times in a row; nothing was committed, try again later"
     )

@@ -50,6 +50,7 @@ def padded(samples: Sequence[Array | None], fill: Any = 0) -> Array:
     shapes = np.array([(0,) * ndim if one is None else one.shape for one in arrays], np.int64)
     longest = shapes.reshape(len(arrays), ndim).max(axis=0)
     try:
+        _check_kept(fill, dtype)
         out = np.full((len(arrays), *longest.tolist()), fill, dtype)
     except (ValueError, TypeError, OverflowError) as error:
         raise InvalidOptionError(
@@ -60,3 +61,19 @@ def padded(samples: Sequence[Array | None], fill: Any = 0) -> Array:
             here: Any = (place, *map(slice, one.shape))
             out[here] = one
     return out
+
+
+def _check_kept(fill: Any, dtype: np.dtype[Any]) -> None:
+    """Raise ValueError for what would become another number in a dtype: NumPy cuts it without a word."""
+    given = np.asarray(fill)
+    if given.ndim:
+        raise ValueError("it is not one value")
+    if given.dtype.kind not in "biufc" or dtype.kind not in "biufc":
+        return
+    if given.dtype.kind == "c" and dtype.kind != "c":
+        raise ValueError("it is complex")
+    with np.errstate(all="ignore"):
+        found = given.astype(dtype)
+    is_whole = dtype.kind in "biu"
+    if found != given if is_whole else np.isfinite(found) != np.isfinite(given):
+        raise ValueError(f"it would be {found}")

@@ -228,6 +228,7 @@ class Scalar(Type):
         if values.dtype.kind == "M" and self.family in _TIMES:
             finer = _COARSE[self.family].get(np.datetime_data(values.dtype)[0])
             values = values if finer is None else values.astype(finer)
+            values = _as_days(values) if self.family == "date" else values
         try:
             return self._from_arrow(pa.array(values), place)
         except (pa.ArrowException, ValueError) as error:
@@ -367,6 +368,13 @@ def _item(value: Any) -> Any:
     ):
         return value.item()
     return value
+
+
+def _as_days(values: Array) -> Array:
+    """Return times of NumPy as days where all are midnights, as pandas has dates; else as they are."""
+    days = values.astype("M8[D]")
+    is_same = (days.astype(values.dtype) == values) | np.isnat(values)
+    return days if is_same.all() else values
 
 
 def _remedy(value: Any) -> str:

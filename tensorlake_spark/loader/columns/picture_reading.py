@@ -158,7 +158,7 @@ def _regions(
     transform: ImageTransform, files: list[Any], facts: ImageFacts, random: Array
 ) -> list[Region | None]:
     """Return what a transform wants of each image, None where there is none."""
-    if None not in files:
+    if all(file is not None for file in files):  # a buffer of Arrow cannot be compared with None
         return [*regions_of(transform, facts.heights, facts.widths, random)]
     here = np.array([place for place, file in enumerate(files) if file is not None], np.int64)
     out: list[Region | None] = [None] * len(files)

@@ -142,7 +142,8 @@ class _Batch:
 
     def shape(self) -> tuple[int, ...] | None:
         """Return the one shape that all results have, None if they have several, or an image is not there."""
-        if not self.payloads or None in self.payloads:
+        # A buffer of Arrow cannot be compared with None.
+        if not self.payloads or any(payload is None for payload in self.payloads):
             return None
         sizes = {*zip(self.heights, self.widths, self.channels)}
         if self.regions is not None:

@@ -124,7 +124,9 @@ def write_samples(
         written = [*tiles, *parts.committed(apart)]
         files = [file for one in done for file in one.data_files()]
         back = first + RESERVED, max([first, *(one.end for one in done)])
-        after = commit_files(storage, files, "write_samples", written, back, transaction, columns)
+        after = commit_files(
+            storage, files, "write_samples", written, back, transaction, columns, parts.names
+        )
     finally:  # what tasks wrote that failed, or that Spark began twice
         discard_all_marked(storage, parts.folders(), mark)
     return after.version

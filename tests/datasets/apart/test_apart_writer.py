@@ -133,3 +133,14 @@ def test_a_version_of_the_samples_names_the_version_of_the_column(ds):
     first = inner_tables(Snapshot.open(Storage(ds.uri), kind=SAMPLES))["_columns/x"]
     after = update(ds, {1: np.zeros(1, "i8")})
     assert inner_tables(after) == {"_columns/x": first + 1}
+
+
+def test_a_column_of_a_group_may_have_the_name_of_the_numbers(tmp_path):
+    kind = tl.types.Scalar("int32", apart=True)
+    ds = tl.dataset(str(tmp_path), {"one/sid": kind, "other/Sid": kind})
+    ds.extend({"one/sid": [7, 8], "other/Sid": [1, None]})
+    ds["one/sid"][1] = 9
+    ds = tl.dataset(str(tmp_path))
+    assert [*ds] == [{"one/sid": 7, "other/Sid": 1}, {"one/sid": 9, "other/Sid": None}]
+    assert ds.positions_where("one.sid = 9").tolist() == [1]
+    assert ds.check(deep=True).ok

@@ -121,7 +121,8 @@ def test_a_large_sample_is_checked_before_its_first_part_is_read():
     ):
         LargeSample(lazy, kind, 1, PLACE)
     assert lazy.asked == []
-    with pytest.raises(tl.InvalidSampleTypeError, match="expected dtype int32, got int64"):
+    said = r"expected dtype int32, got int64 of shape \(5, 4\); cast it"
+    with pytest.raises(tl.InvalidSampleTypeError, match=said):
         LargeSample(Lazy(np.ones((5, 4), "i8")), kind, 1, PLACE)
     with pytest.raises(tl.InvalidSampleTypeError, match="cast it to uint8"):
         LargeSample(np.ones((5, 4), "i8"), tl.types.Image("raw"), 1, PLACE)

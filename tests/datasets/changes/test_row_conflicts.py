@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -195,3 +196,50 @@ def test_a_writer_that_is_killed_before_its_commit_leaves_nothing_to_see(ds):
     assert found["size"][:].tolist() == [*range(20)]
     ds.update([1, 11], {"size": 6})
     assert ds["size"][[1, 11]].tolist() == [6, 6]
+
+
+@pytest.mark.parametrize("apart", [True, False])
+@pytest.mark.parametrize(
+    "second",
+    [
+        lambda ds: ds.update([1], {"x": np.full(600, 7)}),
+        lambda ds: ds["x"].__setitem__(3, np.full(600, 7)),
+        lambda ds: ds.extend({"x": [np.full(600, 7)]}),
+    ],
+)
+@pytest.mark.parametrize("first", ["dropped", "renamed", "added again"])
+def test_values_of_a_column_that_another_writer_has_taken_out_are_not_lost(
+    tmp_path, first, second, apart
+):
+    kind = tl.types.Tensor("int64", apart=apart)
+    ds = tl.dataset(tmp_path / "ds", {"x": kind, "size": "int32"}, tile_bytes=1000)
+    ds.extend({"x": [np.zeros(600, "i8"), None], "size": [0, 1]})
+    other = tl.dataset(ds.uri)
+    other.strict = False
+    if first == "renamed":
+        ds.rename_column("x", "y")
+    else:
+        ds.drop_column("x")
+    if first == "added again":
+        ds.add_column("x", kind)
+    with pytest.raises(tl.ConcurrentWriteError, match="another writer changed column 'x'"):
+        second(other)
+    assert tl.dataset(ds.uri)["size"][:].tolist() == [0, 1]
+    assert tl.dataset(ds.uri).check().ok
+
+
+@pytest.mark.parametrize("kind", [tl.types.Scalar("int64"), tl.types.Tensor("int64", ())])
+@pytest.mark.parametrize("apart", [True, False])
+@pytest.mark.parametrize("values", [None, [], [1, 2]])
+def test_a_column_without_nulls_has_none_for_samples_that_another_writer_added(
+    tmp_path, kind, apart, values
+):
+    kind = replace(kind, nullable=False, apart=apart)
+    ds = tl.dataset(tmp_path / "ds", {"size": "int32"})
+    ds.extend({"size": values or []})
+    tl.dataset(ds.uri).append({"size": 3})
+    with pytest.raises(tl.ConcurrentWriteError, match="another writer added sample"):
+        ds.add_column("x", kind, values)
+    ds.refresh()
+    ds.add_column("x", kind, [*(values or []), 3])
+    assert [int(value) for value in ds["x"]] == [*(values or []), 3]

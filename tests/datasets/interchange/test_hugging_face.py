@@ -50,8 +50,10 @@ def test_values_can_be_written_with_the_features():
 
 
 def test_a_column_without_a_feature_is_named():
-    with pytest.raises(tl.InvalidOptionError, match="column 'x', Tensor"):
-        to_features({"x": t.Tensor("int8")})
+    kinds = (t.Tensor("int8"), t.Tensor("complex64", (2,)), t.Tensor("datetime64[s]", (2, None)))
+    for kind in kinds:
+        with pytest.raises(tl.InvalidOptionError, match="column 'x', Tensor"):
+            to_features({"x": kind})
 
 
 def test_the_package_is_named_where_it_is_missing(monkeypatch):

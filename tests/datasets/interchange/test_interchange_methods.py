@@ -1,6 +1,7 @@
 """Datasets for other libraries: Hugging Face, DuckDB and Polars read what was written."""
 
 import io
+import json
 import wave
 
 import datasets
@@ -9,6 +10,7 @@ import numpy as np
 import polars
 import pytest
 from deltalake import DeltaTable
+from PIL import Image
 
 import tensorlake_spark as tl
 
@@ -94,6 +96,31 @@ def test_hugging_face_reads_its_parquet(ds, tmp_path):
     ]
     assert found["caption"][:3] == ["<0>", "<1>", "<2>"]
     assert found[2]["image"]["data"] == ds["image"].encoded(2)
+
+
+def test_hugging_face_gets_json_as_texts_and_links_as_addresses(tmp_path):
+    photo = tmp_path / "photo.png"
+    Image.fromarray(np.zeros((2, 3, 3), np.uint8)).save(photo)
+    link, pages = tl.types.Link(tl.types.Image("png")), tl.types.Link("bytes")
+    schema = {
+        "facts": tl.types.Json(),
+        "more": tl.types.Sequence(tl.types.Json()),
+        "photo": link,
+        "pages": tl.types.Sequence(pages),
+        "g/photo": tl.types.Link(tl.types.Image("png"), apart=True),
+    }
+    ds = tl.dataset(tmp_path / "ds", schema)
+    facts = [{"a": [1, None]}, "text", True]
+    ds.append(
+        {"facts": facts[0], "more": facts, "photo": photo, "pages": [photo] * 2, "g/photo": photo}
+    )
+    ds.append({})
+    found, empty = ds.to_hf(cache_dir=str(tmp_path / "cache"))
+    assert json.loads(found["facts"]) == facts[0]
+    assert [*map(json.loads, found["more"])] == facts
+    photos = found["photo"], found["g"]["photo"], *found["pages"]
+    assert {*photos} == {str(photo)}
+    assert (empty["facts"], empty["photo"]) == (None, None)
 
 
 def test_duckdb_and_polars_read_the_columns(ds):

@@ -46,3 +46,23 @@ def test_a_fill_that_is_no_value_is_told():
             InvalidOptionError, match=r"fill=.* is no value of int64, which the samples have"
         ):
             padded([np.array([1, 2])], fill)
+
+
+@pytest.mark.parametrize(
+    ("fill", "dtype"),
+    [
+        (0.5, "i4"), (np.nan, "i4"), (1e20, "i8"), (-1, "u1"), (2**63, "i8"), (2, "?"), (1j, "f4"), (1e60, "f4"),
+        ([5], "i4"),
+    ],
+)  # fmt: skip
+def test_a_fill_does_not_become_another_number(fill, dtype):
+    with pytest.raises(InvalidOptionError, match="is no value of"):
+        padded([np.zeros(2, dtype), np.zeros(1, dtype)], fill)
+
+
+@pytest.mark.parametrize(
+    ("fill", "dtype"), [(3.0, "i4"), (np.nan, "f4"), (0.1, "f4"), (True, "u1"), (1, "c8"), (np.inf, "f2")]
+)  # fmt: skip
+def test_a_fill_of_another_type_that_is_the_same_number(fill, dtype):
+    found = padded([np.zeros(2, dtype), np.zeros(1, dtype)], fill)
+    np.testing.assert_array_equal(found[1, 1], np.array(fill, dtype))

@@ -256,9 +256,16 @@ def test_times_of_numpy_are_taken_in_every_unit(dtype, unit):
     found = kind.decode(kind.encode([value, np.datetime64("NaT"), None, pd.NaT], "x"))
     assert found[1:] == [None] * 3
     assert np.datetime64(found[0].replace(tzinfo=None) if dtype != "date" else found[0]) == value
-    if dtype != "date" or unit in "YMWD":
-        array = np.array([value, "NaT"], f">M8[{unit}]")
-        assert kind.decode(kind.encode(array, "x")) == found[:2]
+    array = np.array([value, "NaT"], f">M8[{unit}]")
+    assert kind.decode(kind.encode(array, "x")) == found[:2]
+
+
+def test_dates_come_back_from_pandas(tmp_path):
+    ds = tl.dataset(str(tmp_path / "one"), {"day": "date"})
+    ds.extend({"day": [dt.date(2024, 2, 29), dt.date(1969, 1, 2)]})
+    again = tl.dataset(str(tmp_path / "other"), {"day": "date"})
+    again.extend(ds.to_pandas())  # pandas has no dates, but times of them
+    assert [*again["day"]] == [*ds["day"]]
 
 
 def test_a_date_loses_no_time():

@@ -3,6 +3,7 @@
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from small_datasets import make_dataset
@@ -127,3 +128,29 @@ def test_pages_of_large_samples_do_not_stay(tmp_path, tiles):
         for n, x in enumerate(batch["x"]):
             assert np.array_equal(x, noise[n:])
     assert mapped_now() < before + (24 << 20)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_whole_numbers_beside_nulls(tmp_path, apart):
+    dtypes = ["bool", "int8", "uint8", "int16", "int32", "int64"]
+    kinds = {f"g/{dtype}": tl.types.Scalar(dtype, apart=apart) for dtype in dtypes}
+    kinds["g/class"] = tl.types.ClassLabel(["cat", "dog"], apart=apart)
+    ds = tl.dataset(str(tmp_path), kinds)
+    values = pa.array([None, *[1] * 6, None, *[0] * 4], pa.int8())
+    ds.extend({name: values.cast(pa.bool_()) if "bool" in name else values for name in kinds})
+    check(ds)
+    check(ds, np.array([1, 2, 3]))
+
+
+@pytest.mark.parametrize("form", ["png", "raw", "jpeg"])
+def test_images_apart_beside_samples_without_one(tmp_path, form):
+    kind = tl.types.Image(form, apart=True)
+    ds = tl.dataset(str(tmp_path), {"image": kind, "n": "int32"})
+    image = np.full((4, 4, 3), 7, np.uint8)
+    ds.extend({"image": [image, None, image], "n": range(3)})
+    ds.append({"n": 3})  # has no row in the table of images
+    order = np.array([0, 2, 1, 3])
+    check(ds, order)
+    crop = tl.loader.CenterCrop(2, 2)
+    found = batch_of(ds, order, columns=["image"], transform={"image": crop})["image"]
+    assert [None if one is None else one.shape for one in found] == [(2, 2, 3)] * 2 + [None] * 2

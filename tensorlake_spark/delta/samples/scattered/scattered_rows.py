@@ -287,7 +287,7 @@ def _flat(table: pa.Table, leaf: LeafColumn, null: int) -> Array:
     column = table.column(leaf.parts[0]).combine_chunks()
     for part in leaf.parts[1:]:
         column = column.flatten()[column.type.get_field_index(part)]
-    if column.null_count:
-        column = column.fill_null(null)
+    if column.null_count:  # a narrower type need not have the number
+        column = column.cast(pa.int64()).fill_null(null)
     found: Array = np.asarray(column.to_numpy(zero_copy_only=False), np.int64)
     return found

@@ -272,6 +272,7 @@ class _Job:
             back,
             self.transaction,
             self.outcome.schema,
+            parts.names,
         )
         return int(snapshot.version)
 

@@ -38,6 +38,9 @@ def test_payloads_and_numbers_come_in_the_order_that_was_asked_for(stored):
     assert payloads(rows, stored, [3, 3, 80]) == [VALUES[3], VALUES[3], VALUES[80]]
     numbers = rows.numbers(stored.leaf(("k",)), ORDER, null=-5)
     assert numbers.tolist() == [-5 if k == 7 else k for k in ORDER]
+    least = np.iinfo(np.int64).min  # which the column's type does not have
+    numbers = ScatteredRows(stored, 1 << 20).numbers(stored.leaf(("k",)), ORDER, null=least)
+    assert numbers.tolist() == [least if k == 7 else k for k in ORDER]
 
 
 def test_little_memory_changes_no_answer(stored):
