@@ -214,6 +214,8 @@ class Ftsf(Layout):
                         result[dst] = part
                     count += part.size
                     size += len(payload[i].values)
+        if not spec.shape:  # the one element is put wherever it is picked
+            count = selection.size
         return Totals(len(wanted), count, size)
 
     def finish(self, spec: TensorSpec, selection: AnySelection, result: Array) -> Any:

@@ -87,3 +87,19 @@ def test_the_truth_of_a_view_is_numpys(lake):
     assert not view[1]
     with pytest.raises(InvalidTensorError, match=r"ambiguous.*2 elements"):
         bool(view)
+
+
+@pytest.mark.parametrize("layout", ["ftsf", "bsgs", "coo", "csf"])
+def test_the_element_of_a_tensor_without_axes_may_be_picked_several_times(lake, layout):
+    ref = lake.write("x", np.float32(7), layout=layout)
+    view = ref.view[None].view[[0, 0, 0]]
+    assert dense(view[...]).tolist() == [7, 7, 7]
+    assert view.sum() == 21
+    view[...] = [3, 4, 5]
+    assert dense(lake["x"][...]).tolist() == 5
+
+
+@pytest.mark.parametrize("quantize", ["float16", "int8", {"error": 0.5}])
+def test_a_quantised_element_without_axes_may_be_picked_several_times(lake, quantize):
+    ref = lake.write("x", np.float32(7), layout="ftsf", quantize=quantize)
+    assert ref.view[None].view[[0, 0]][...].tolist() == [7, 7]

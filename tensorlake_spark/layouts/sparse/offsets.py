@@ -178,7 +178,7 @@ def pick_offsets(
         return keys, _values(rows, spec, take, counts), _rows_of(row, counts, spec)
     offset = unpack_offsets(rows, fields)
     counts = np.array(rows.counts, np.int64)
-    if len(runs) == spec.ndim:
+    if len(runs) == spec.ndim and isinstance(selection, Selection):
         offset, counts, take = _within(offset, counts, rows, fields, runs)
         keys = _keys(offset, counts, rows, fields, runs)
         return keys, _values(rows, spec, take, counts), _rows_of(row, counts, spec)

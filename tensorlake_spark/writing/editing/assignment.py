@@ -258,7 +258,8 @@ class _Merge:
 
     def _put(self, part: np.ndarray[Any, Any], box: Box) -> np.ndarray[Any, Any]:
         src, dst = self.selection.project(box.lo, box.hi)
-        part[src] = self.values[dst]
+        # An element without axes that is picked several times has the last value, as any other has.
+        part[src] = self.values[dst] if src else self.values.reshape(-1)[-1]
         return part
 
     def _counted(self, rows: list[Row]) -> list[Row]:
