@@ -247,6 +247,8 @@ def _with_dense(
     call: Call, x: Elements, dense: list[Array], shape: tuple[int, ...], is_product: bool
 ) -> tuple[Any, ...]:
     """Return a function of a sparse tensor and of dense arrays."""
+    if not math.prod(shape):  # no element is beside another, and NumPy asks nothing of any
+        dense = [np.zeros(shape, y.dtype) for y in dense]
     ones = _of_zeros(call, x, *(np.ones(1, y.dtype) for y in dense))
     is_dense = any(nonzero(one).any() for one in ones)
     if is_product and not is_dense and dense[0].shape == shape == x.shape:

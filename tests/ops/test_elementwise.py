@@ -196,3 +196,10 @@ def test_a_dense_operand_with_gaps(dtype, last):
     found, dense = x * array, x.todense() * array
     np.testing.assert_array_equal(np.asarray(found), dense)
     assert found.dtype == dense.dtype
+
+
+def test_nothing_is_asked_of_an_array_that_is_beside_no_element():
+    x = sparse_of(np.zeros((3, 0, 2), np.int8))
+    exponents = np.full((3, 1, 1), -1, np.int8)
+    check_same(x**exponents, np.zeros((3, 0, 2), np.int8) ** exponents)
+    check_same(x + exponents, np.zeros((3, 0, 2), np.int8) + exponents)

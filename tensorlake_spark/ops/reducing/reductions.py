@@ -109,7 +109,7 @@ def prod(
             values = values.astype(empty.dtype, copy=False) * empty.dtype.type(1)
         found = groups.reduce(np.multiply, values, empty.dtype)
         zero = np.zeros((), empty.dtype)
-        if empty.dtype.kind in "fc":
+        if empty.dtype.kind not in "biu":  # bfloat16 and its like are of no kind of NumPy's
             # A factor of zero is met by an infinite one, not by a product that is too large.
             wild = groups.reduce(np.add, ~np.isfinite(groups.values), np.int64)
             zero = np.where(wild, np.array(np.nan, empty.dtype), zero)

@@ -9,6 +9,7 @@ from reduced import axes, cases, check_like_numpy, dense_of, masks, sparse_of
 
 import tensorlake_spark as tl
 from tensorlake_spark.ops.reducing import groups
+from tensorlake_spark.tensor.spec import dtype_of
 
 MASKED = ["sum", "prod", "min", "max", "any", "all", "nansum", "nanprod", "nanmin", "nanmax"]
 TYPED = {"sum", "prod", "nansum", "nanprod"}
@@ -120,3 +121,12 @@ def test_a_product_of_a_complex_infinity_begins_with_one_as_numpys_does(values):
     x = np.array(values, complex)
     with np.errstate(invalid="ignore"):
         assert np.array_equal(np.prod(tl.SparseTensor.from_dense(x)), np.prod(x), equal_nan=True)
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_a_product_of_short_floats_keeps_nan_beside_zeros(name):
+    dense = np.array([[np.nan, 0, 2], [1, 2, 0], [1, 2, 0.5]]).astype(dtype_of(name))
+    x = sparse_of(dense)
+    assert np.isnan(np.prod(x))
+    assert np.prod(x, axis=1).todense().astype(float).tolist()[1:] == [0, 1]
+    assert np.isnan(np.prod(x, axis=1)[0])
