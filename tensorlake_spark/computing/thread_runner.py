@@ -145,7 +145,7 @@ def _is_spread(fold: Fold[Any], stored: Stored) -> bool:
     A partial of each would be as large as the answer, so that there is one only.
     """
     shape = fold.answer_shape
-    if stored.is_sparse or not shape or 8 * math.prod(shape) <= _LARGE_BYTES:
+    if stored.is_sparse or not stored.shape or not shape or 8 * math.prod(shape) <= _LARGE_BYTES:
         return False
     key, _ = fold.part(Box((0,) * len(shape), (1,) * len(shape)))
     return len(range(stored.shape[0])[key[0]]) == stored.shape[0]

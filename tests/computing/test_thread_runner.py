@@ -193,6 +193,15 @@ def test_large_answers_of_which_every_row_has_a_part(lake, monkeypatch, layout):
         )
 
 
+@pytest.mark.parametrize("layout", ["ftsf", "coo"])
+def test_a_tensor_without_axes_has_a_part_in_a_large_answer(lake, monkeypatch, layout):
+    ref = lake.write("x", np.float64(7), layout=layout)
+    monkeypatch.setattr(thread_runner, "_LARGE_BYTES", 0)
+    vector = np.arange(5.0)
+    equal(np.einsum("i,", vector, ref), 7 * vector)
+    equal(np.tensordot(ref, vector, 0), 7 * vector)
+
+
 def test_pieces_of_one_file_become_one_partial(lake, monkeypatch):
     """Of a reduction a thread makes one partial of many pieces, and reports each of them."""
     array = np.random.default_rng(0).integers(0, 255, (64, 512, 512)).astype("u1")
