@@ -148,6 +148,28 @@ def refuse_out(
         )
 
 
+def dtype_of_product(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of a product of arrays.
+
+    Raises
+    ------
+    UnsupportedDtypeError
+        If no dtype holds the numbers of all of them.
+
+    Examples
+    --------
+    >>> dtype_of_product(np.dtype("f4"), np.dtype("i8"))
+    dtype('float64')
+    """
+    try:
+        return np.result_type(*dtypes)
+    except TypeError as error:
+        names = " and ".join(map(str, dict.fromkeys(dtypes)))
+        raise UnsupportedDtypeError(
+            f"a product of {names} is not there, for no dtype holds all their numbers; astype(...) gives another dtype"
+        ) from error
+
+
 @contextmanager
 def refused_dtypes(ufunc: np.ufunc, operands: Sequence[Any]) -> Iterator[None]:
     """Say which function of which dtypes it is that NumPy refuses.

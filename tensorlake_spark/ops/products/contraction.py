@@ -27,7 +27,7 @@ from tensorlake_spark.ops.csr_matrix import (
     lengths_of,
 )
 from tensorlake_spark.ops.elements import Elements, canonical
-from tensorlake_spark.ops.numpy_arguments import axes_of
+from tensorlake_spark.ops.numpy_arguments import axes_of, dtype_of_product
 
 Array = np.ndarray[Any, Any]
 Operand = Elements | Array
@@ -236,7 +236,7 @@ def multiply(
     labels = (*kept, *own_a, *own_b)
     long = dict(zip((*of_a, *of_b), (*a.shape, *b.shape), strict=True))
     shape = check_shape([long[label] for label in labels])
-    dtype = np.result_type(a.dtype, b.dtype)
+    dtype = dtype_of_product(a.dtype, b.dtype)
 
     def axes(of: Sequence[Label], *groups: list[Label]) -> list[int]:
         return [of.index(label) for group in groups for label in group]

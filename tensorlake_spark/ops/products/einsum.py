@@ -10,6 +10,7 @@ import numpy as np
 
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.ops.elements import Elements, canonical
+from tensorlake_spark.ops.numpy_arguments import dtype_of_product
 from tensorlake_spark.ops.products.contraction import (
     Label,
     Operand,
@@ -95,7 +96,7 @@ def contracted(
     (2, 3)
     """
     tensors, labels, long = same_lengths(*diagonals(operands, labels))
-    dtype = np.result_type(*(x.dtype for x in tensors))
+    dtype = dtype_of_product(*(x.dtype for x in tensors))
     is_sparse = all(isinstance(x, Elements) for x in tensors)
     tensors = [cast(x, dtype) for x in tensors]
     for pair in _order(tensors, labels, out, long, optimize):

@@ -16,7 +16,7 @@ import numpy as np
 from tensorlake_spark.errors import DenseResultError, InvalidKeyTypeError, InvalidTensorError
 from tensorlake_spark.indexing.coords import check_shape
 from tensorlake_spark.ops.elements import Elements, canonical, nonzero
-from tensorlake_spark.ops.numpy_arguments import axes_of
+from tensorlake_spark.ops.numpy_arguments import axes_of, dtype_of_product
 from tensorlake_spark.ops.products.contraction import (
     Operand,
     elements_of,
@@ -341,7 +341,7 @@ def _kron_of_matrices(x: Elements, y: Elements, shape: tuple[int, int]) -> Eleme
     first *= y.nnz
     columns = col * y.shape[1]
     coords = np.empty((2, x.nnz * y.nnz), np.int64)
-    values = np.empty(coords.shape[1], np.result_type(x.dtype, y.dtype))
+    values = np.empty(coords.shape[1], dtype_of_product(x.dtype, y.dtype))
     begin = ends_y[y.coords[0]]
     length = ends_y[y.coords[0] + 1] - begin
     ahead = np.arange(y.nnz) - begin

@@ -15,7 +15,7 @@ import numpy as np
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.indexing.coords import check_shape
 from tensorlake_spark.ops.elements import Elements, elements_at, in_class_of_operands
-from tensorlake_spark.ops.numpy_arguments import axes_of, axis_of
+from tensorlake_spark.ops.numpy_arguments import axes_of, axis_of, dtype_of_product
 from tensorlake_spark.ops.products.contraction import (
     Operand,
     elements_of,
@@ -158,7 +158,7 @@ def mttkrp(x: Elements, factors: Sequence[Any], mode: int) -> Array:
     mode = axis_of(mode, x.ndim)
     matrices = _factors(x, factors, mode)
     rank = next(iter(matrices.values())).shape[1]
-    dtype = np.result_type(x.dtype, *(u.dtype for u in matrices.values()))
+    dtype = dtype_of_product(x.dtype, *(u.dtype for u in matrices.values()))
     work = scipy_dtype(dtype)
     matrices = {
         k: u.astype(dtype, copy=False).astype(work, copy=False) for k, u in matrices.items()

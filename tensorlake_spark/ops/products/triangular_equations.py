@@ -8,6 +8,7 @@ import numpy as np
 
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
 from tensorlake_spark.ops.elements import Elements
+from tensorlake_spark.ops.numpy_arguments import dtype_of_product
 from tensorlake_spark.ops.products.contraction import (
     Operand,
     dense_of,
@@ -90,7 +91,7 @@ def solve(a: Any, right: Operand, lower: int = 0, trans: int = 0, diag: int = 0)
         raise InvalidTensorError(
             f"a matrix of shape {x.shape} for right sides of shape {right.shape}; it must be square, and as long"
         )
-    dtype = np.result_type(x.dtype, right.dtype)
+    dtype = dtype_of_product(x.dtype, right.dtype)
     if dtype.kind not in "fc":
         dtype = np.dtype(np.float64)
     worked = dtype if dtype.char in "fdFD" else np.result_type(dtype, np.float32)

@@ -9,6 +9,7 @@ from operands import DTYPES, SEEDS, array, check, error_of, sparse
 
 import tensorlake_spark as tl
 from tensorlake_spark.ops.products import numpy_products as products
+from tensorlake_spark.tensor.spec import dtype_of
 
 MATRICES = [
     ((3, 4), (4, 5)), ((3, 4), (4,)), ((4,), (4, 2)), ((4,), (4,)), ((2, 3, 4), (4, 5)), ((2, 3, 4), (2, 4, 5)),
@@ -123,3 +124,24 @@ def test_shapes_whose_product_passes_2_to_the_63_work_as_long_as_the_result_does
 def test_what_is_not_a_number_is_refused():
     with pytest.raises(TypeError, match="from_scipy"):
         sparse(np.eye(2)) @ tl.SparseTensor.from_dense(np.eye(2)).to_scipy()
+
+
+@pytest.mark.parametrize(
+    "product",
+    [
+        np.dot, np.matmul, np.inner, np.vdot,
+        lambda a, b: np.tensordot(a, b, 1),
+        lambda a, b: np.einsum("i,i", a, b),
+        lambda a, b: np.einsum("i,j", a, b),
+    ],
+)  # fmt: skip
+def test_dtypes_that_do_not_go_together_are_named(product):
+    short = np.array([1, 0, 2]).astype(dtype_of("bfloat16"))
+    long = np.array([3, 4, 0])
+    for a, b in (
+        (sparse(short), long),
+        (long, sparse(short)),
+        (sparse(short), sparse(long)),
+    ):
+        with pytest.raises(tl.errors.UnsupportedDtypeError, match=r"(bfloat16|int64) and .*astype"):
+            product(a, b)

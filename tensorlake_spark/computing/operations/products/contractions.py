@@ -20,7 +20,7 @@ from tensorlake_spark.computing.operations.products.sums_of_products import Oper
 from tensorlake_spark.errors import InvalidTensorError, UnsupportedFunctionError
 from tensorlake_spark.indexing.coords import check_shape
 from tensorlake_spark.ops.elements import Elements
-from tensorlake_spark.ops.numpy_arguments import axes_of, axis_of
+from tensorlake_spark.ops.numpy_arguments import axes_of, axis_of, dtype_of_product
 
 Array = np.ndarray[Any, Any]
 
@@ -60,7 +60,7 @@ def tensordot(stored: Stored, other: Any, axes: Any = 2) -> Fold[Any]:
         rest = np.delete(factor.shape, theirs).tolist()
         check_shape([*(n for k, n in enumerate(stored.shape) if k not in mine), *rest])
         is_sparse = stored.is_sparse or not mine
-    dtype = np.result_type(stored.dtype, factor.dtype)
+    dtype = dtype_of_product(stored.dtype, factor.dtype)
     if isinstance(factor, Stored):
         of = stored.shape, dtype, factor, tuple(numbers), is_sparse
         return StoredContraction(*of, stored.block)
@@ -154,7 +154,7 @@ def mttkrp(stored: Stored, factors: Sequence[Any], mode: int) -> Contraction:
 
 
 def _contraction(stored: Stored, operands: Sequence[Operand], axes: Sequence[int]) -> Contraction:
-    dtype = np.result_type(stored.dtype, *(array.dtype for array, _ in operands))
+    dtype = dtype_of_product(stored.dtype, *(array.dtype for array, _ in operands))
     return Contraction(stored.shape, dtype, tuple(operands), tuple(axes))
 
 

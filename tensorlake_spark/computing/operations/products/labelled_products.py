@@ -21,6 +21,7 @@ from tensorlake_spark.computing.operations.products.sums_of_products import free
 from tensorlake_spark.errors import InvalidOptionError, UnsupportedFunctionError
 from tensorlake_spark.indexing.coords import check_shape
 from tensorlake_spark.ops.elements import Elements
+from tensorlake_spark.ops.numpy_arguments import dtype_of_product
 from tensorlake_spark.ops.products.contraction import Label, cast, operand, same_lengths
 from tensorlake_spark.ops.products.einsum import contracted, diagonals, parse
 from tensorlake_spark.ops.products.product_labels import Labels, inner_labels, matmul_labels
@@ -113,7 +114,7 @@ def _product(name: str, operands: list[Any], labels: list[Labels], out: Labels) 
     others = [_in_memory(x) for x in (*tensors[:number], *tensors[number + 1 :])]
     labels_of_others = [*labels[:number], *labels[number + 1 :]]
     every = {*of}.union(*labels_of_others)
-    dtype = np.result_type(folded.dtype, *(x.dtype for x in others))
+    dtype = dtype_of_product(folded.dtype, *(x.dtype for x in others))
     sparse = [_is_sparse(x) for x in (folded, *others)]
     is_sparse = all(sparse) or (any(sparse) and len(out) == len(every))
     ndim = len(of)

@@ -15,6 +15,7 @@ from tensorlake_spark.errors import (
     UnsupportedFunctionError,
 )
 from tensorlake_spark.tensor.sparse import SparseTensor
+from tensorlake_spark.tensor.spec import dtype_of
 from tensorlake_spark.writing import source
 
 LENGTHS = {"i": 3, "j": 4, "k": 2, "l": 5}
@@ -160,3 +161,12 @@ def test_what_does_not_fit_is_refused(lake, call, error, words):
     for layout in LAYOUTS:
         with pytest.raises(error, match=words):
             call(put(lake, array_of("f8", (4, 5), 1), layout))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_dtypes_that_do_not_go_together_are_named(lake, layout):
+    ref = put(lake, array_of("i8", (4, 5), 1), layout)
+    vector = np.ones(5, dtype_of("bfloat16"))
+    for product in (np.dot, np.matmul, np.inner, lambda a, b: np.einsum("ij,j", a, b)):
+        with pytest.raises(UnsupportedDtypeError, match=r"int64 and bfloat16 .*astype"):
+            product(ref, vector)
