@@ -117,9 +117,12 @@ def _picked(
             start = outer.count - 1 - (inner.start + (inner.count - 1) * inner.step)
         first, stride = outer.start + start * outer.step, outer.step * step
         return Run(first, first + (inner.count - 1) * stride + 1, stride), flipped != turned
-    found = _indices(outer)
-    found = found[::-1] if flipped else found
-    found = found[_indices(inner)]
+    # What is picked of a run is computed: the axis may be longer than the memory.
+    places = _indices(inner)
+    places = outer.count - 1 - places if flipped else places
+    found = (
+        outer.indices[places] if isinstance(outer, Points) else outer.start + places * outer.step
+    )
     return Points(np.ascontiguousarray(found[::-1] if turned else found)), False
 
 

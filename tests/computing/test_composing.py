@@ -65,3 +65,9 @@ def test_too_many_single_elements_are_refused(monkeypatch):
 
 def test_axes_of_an_answer_are_those_of_the_tensor():
     assert axes_of(select((0, slice(None), [1, 2], None), SHAPE)) == [2, 1, None]
+
+
+def test_indices_of_an_axis_longer_than_the_memory():
+    outer = select((slice(None, None, -2), 0), (2**61, 2))
+    (axis, _) = compose(outer, [0, 2**60 - 1, 5]).axes
+    assert axis.indices.tolist() == [2**61 - 1, 1, 2**61 - 11]

@@ -103,3 +103,10 @@ def test_the_element_of_a_tensor_without_axes_may_be_picked_several_times(lake, 
 def test_a_quantised_element_without_axes_may_be_picked_several_times(lake, quantize):
     ref = lake.write("x", np.float32(7), layout="ftsf", quantize=quantize)
     assert ref.view[None].view[[0, 0]][...].tolist() == [7, 7]
+
+
+def test_indices_of_an_axis_longer_than_the_memory(lake):
+    ref = lake.write(
+        "x", tl.SparseTensor([[1, 0], [5, 2**60]], [3.0, 4.0], (2, 2**61)), layout="coo"
+    )
+    assert ref.view[:, [2**60, 5, 7]].sum(axis=0).todense().tolist() == [4, 3, 0]
