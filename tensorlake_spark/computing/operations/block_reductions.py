@@ -282,7 +282,7 @@ def _extreme(ufunc: np.ufunc, function: Callable[..., Any]) -> Callable[..., Ker
 
 def _warned(found: Array, count: Count) -> Array:
     """Warn as NumPy does where all of a slice is NaN."""
-    if found.dtype.kind in "fc" and np.isnan(found).any():
+    if found.dtype.kind in "fcmM" and np.isnan(found).any():
         warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=2)
     return found
 

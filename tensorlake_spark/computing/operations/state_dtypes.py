@@ -70,7 +70,9 @@ def identity(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Any:
     if dtype.kind in "iu":
         return np.iinfo(dtype).min if least else np.iinfo(dtype).max
     if dtype.kind in "mM":  # the least int64 is NaT
-        return np.array(-(2**63) + 1 if least else 2**63 - 1, np.int64).view(dtype)
+        skips = ufunc in (np.fmin, np.fmax)
+        number = -(2**63) if skips else -(2**63) + 1 if least else 2**63 - 1
+        return np.array(number, np.int64).view(dtype)
     infinite = -np.inf if least else np.inf
     if dtype.kind == "V" and np.isnan(np.array(infinite).astype(dtype)):
         import ml_dtypes  # which has made this dtype: it has no infinities, such as float8_e4m3fn

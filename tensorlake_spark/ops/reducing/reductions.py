@@ -319,7 +319,7 @@ def _extreme(
     found = _extremes(groups, ufunc)
     if initial is not None:
         found = ufunc(found, np.asarray(initial).astype(x.dtype))
-    if ufunc in (np.fmin, np.fmax) and found.dtype.kind in "fc" and np.isnan(found).any():
+    if ufunc in (np.fmin, np.fmax) and found.dtype.kind in "fcmM" and np.isnan(found).any():
         warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=3)
     return _finished(groups, found, empty)
 

@@ -291,3 +291,20 @@ def test_the_deviation_of_one_element_alone_is_numpys(lake, value, ddof):
             for axis in (None, 0, 1):
                 found = dense(ref.view[key].std(axis=axis, ddof=ddof))
                 assert np.allclose(found, array[key].std(axis=axis, ddof=ddof), equal_nan=True)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", ["nanmin", "nanmax"])
+@pytest.mark.parametrize("dtype", ["M8[D]", "m8[s]"])
+def test_what_is_nat_throughout_stays_nat(lake, dtype, name, layout):
+    array = np.array([["NaT"] * 4, [1, "NaT", 3, 0], ["NaT", "NaT", 5, 7]], dtype)
+    options = {"block_shape": (1, 2)} if layout in ("ftsf", "bsgs") else {}
+    ref = lake.write("x", array, layout=layout, **options)
+    for axis in (0, 1, ()):
+        with pytest.warns(RuntimeWarning, match="All-NaN slice"):
+            wanted = getattr(np, name)(array, axis=axis)
+        for x in (ref, SparseTensor.from_dense(array)):
+            with pytest.warns(RuntimeWarning, match="All-NaN slice"):
+                found = dense(getattr(x, name)(axis=axis))
+            np.testing.assert_array_equal(found, wanted, strict=True)
+    assert getattr(ref, name)() == getattr(np, name)(array)

@@ -38,6 +38,17 @@ def test_the_identity_changes_nothing(name, dtype):
     np.testing.assert_array_equal(ufunc(start, values), values)
 
 
+@pytest.mark.parametrize("name", ["minimum", "maximum", "fmin", "fmax"])
+@pytest.mark.parametrize("dtype", ["M8[D]", "m8[s]", "f8"])
+def test_the_identity_of_extremes_leaves_out_nothing(name, dtype):
+    ufunc, values = (
+        getattr(np, name),
+        np.array([0, -5, "NaT" if dtype[0] in "mM" else np.nan], dtype),
+    )
+    start = np.full(3, identity(ufunc, values.dtype), dtype)
+    np.testing.assert_array_equal(ufunc(start, values), values)
+
+
 @pytest.mark.parametrize(
     ("values", "dtype", "want"),
     [
