@@ -210,7 +210,8 @@ class UfuncKernel(Kernel):
     def finish(self, state: State, count: Count) -> Array:
         found = state[0]
         if self.initial is not None:
-            first = np.asarray(self.initial).astype(self.computed)
+            # It is a number of the result, as in NumPy: a half, before it meets sums in more bits.
+            first = np.asarray(self.initial).astype(self.result).astype(self.computed)
             found = self.ufunc(found.astype(self.computed, copy=False), first)
         if self.after is not None:
             with np.errstate(all="ignore"):

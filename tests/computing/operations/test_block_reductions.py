@@ -308,3 +308,14 @@ def test_what_is_nat_throughout_stays_nat(lake, dtype, name, layout):
                 found = dense(getattr(x, name)(axis=axis))
             np.testing.assert_array_equal(found, wanted, strict=True)
     assert getattr(ref, name)() == getattr(np, name)(array)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
+def test_an_initial_value_is_rounded_to_the_result(lake, layout):
+    array = np.array([[0, 3], [1, 2]], "f2")
+    ref = put(lake, array, layout)
+    for name, initial in (("prod", 1e10), ("sum", 1e10), ("prod", 1 / 3), ("sum", 2049)):
+        found = dense(getattr(ref, name)(axis=1, initial=initial))
+        wanted = getattr(np, name)(array, axis=1, initial=initial)
+        np.testing.assert_array_equal(found, wanted, strict=True)
