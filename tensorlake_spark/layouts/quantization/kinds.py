@@ -203,7 +203,7 @@ def _bounded(value: Mapping[Any, Any]) -> Quantization:
         number = math.inf
     most = 1.0 if kind == "relative" else np.finfo(np.float64).max / 2
     if not (math.isfinite(number) and 0 < number < most):
-        limit = "below 1" if kind == "relative" else "finite"
+        limit = f"below {most:.3g}"
         raise InvalidOptionError(
             f"the bound of quantize={{{kind!r}: {number!r}}} is not above 0 and {limit}; give one such as 0.001"
         )
