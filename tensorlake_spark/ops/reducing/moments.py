@@ -348,6 +348,8 @@ def _groups(x: Elements, axis: Any, keepdims: bool, where: Any) -> Groups:
 
 def _between(dtype: np.dtype[Any], wanted: Any) -> np.dtype[Any]:
     """Return the dtype in which sums of a mean or of a variance are computed."""
+    if dtype.kind == "m":  # of times NumPy takes no other
+        return dtype
     if wanted is not None:
         dtype = np.dtype(wanted)
     elif dtype.kind in "biu":

@@ -151,3 +151,14 @@ def test_the_largest_singular_value_of_small_zero_and_half_matrices():
     assert stored_zeros.norm(2, keepdims=True).nnz == 0
     with pytest.raises(TypeError, match="float16"):
         tl.SparseTensor.from_dense(np.eye(2, dtype=np.float16)).norm(2)
+
+
+@pytest.mark.parametrize("name", ["mean", "nanmean"])
+@pytest.mark.parametrize("dtype", [None, "f4", "f8", "u1"])
+def test_a_mean_of_times_stays_one_whatever_dtype_is_asked_for(name, dtype):
+    dense, function = np.array([[5, "NaT", 0], [300, 0, 1]], "m8[s]"), getattr(np, name)
+    x = tl.SparseTensor.from_dense(dense)
+    for axis in (None, 0, 1):
+        found = function(x, axis=axis, dtype=dtype)
+        found = found.todense() if isinstance(found, tl.SparseTensor) else found
+        np.testing.assert_array_equal(found, function(dense, axis=axis, dtype=dtype), strict=True)
