@@ -101,7 +101,8 @@ def encode(array: Array, codec: Codec) -> tuple[str, bytes]:
         If the codec needs a package that is not installed.
     """
     if codec.turned is not None:
-        name, payload = encode(np.ascontiguousarray(array.T), codec.turned)
+        # np.ascontiguousarray would give a scalar an axis, on which steps do something.
+        name, payload = encode(np.asarray(array.T, order="C"), codec.turned)
         return TRANSPOSE + name, payload
     if codec.pco:
         return codec.name, pco.encode(array)

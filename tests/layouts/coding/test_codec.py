@@ -189,3 +189,11 @@ def test_columns_of_a_transposed_block_lie_in_one_piece():
     assert codecs.encode(np.asfortranarray(x), codecs.codec_of(name)) == (name, payload)
     y = np.append(x, np.nan)[None]
     assert codecs.encode(y, codecs.codec_of("transpose+decimal(2)+zstd"))[0] == "transpose+shuffle+zstd"  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n != "pco"])
+def test_a_transposed_scalar_is_itself(name):
+    x = np.array(-2.25)
+    written, payload = codecs.encode(x, codecs.codec_of(TRANSPOSE + name))
+    found = codecs.decode(payload, codecs.codec_of(written), x.shape, x.dtype)
+    assert found.reshape(()).tobytes() == x.tobytes()
