@@ -88,7 +88,11 @@ def update(
             adds, removes = _replaced(
                 stored, sids if new else sids[:0], now, _updating(sids, new), operation
             )
-        return change_of(newest, [*adds, *more], removes, operation, counters=counters)
+        # Where no file with the samples leaves, nothing else tells that another writer took them out.
+        follows = newest.version if len(sids) and not removes else None
+        return change_of(
+            newest, [*adds, *more], removes, operation, counters=counters, follows=follows
+        )
 
     return committed(storage, Snapshot.newest(storage, SAMPLES), compute)
 

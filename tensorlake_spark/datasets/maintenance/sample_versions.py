@@ -14,6 +14,7 @@ from tensorlake_spark.datasets.apart.inner_tables import (
     inner_storage,
     inner_tables,
     named,
+    part_of,
     pinned,
     stored_names,
     unique_name,
@@ -69,15 +70,21 @@ def restore(storage: Storage, version: int | str) -> Snapshot:
     now.check_writable()
     _check_vectors(now, old, before)
     check_removable(now, _leaving(now, before, now.vectors(now.files.path)))
-    written = [
-        done
-        for folder, inner in parts.items()
-        if (done := restore_inner(old, folder, inner)) is not None
-    ]
+    seen: dict[str, int] = {}  # the pins of parts as they were when these were compared
+    written: dict[str, Written] = {}
     for _ in range(ATTEMPTS):
-        change = _change(now, old, before, written)
+        for folder, inner in parts.items():
+            pin = pinned(now, folder)
+            # What another writer has pinned since is taken back, too; if it follows ours, `pins` says so.
+            if pin is not None and seen.get(folder) != pin and folder not in written:
+                seen[folder] = pin
+                done = restore_inner(old, folder, inner)
+                written |= {} if done is None else {folder: done}
+        change = _change(now, old, before, [*written.values()])
         if not (change.adds or change.removes or change.schema or change.counters):
             return now
+        still = {part_of(folder): (pin, pin) for folder, pin in seen.items()}
+        change = replace(change, counters={**still, **change.counters})
         try:
             return commit(storage, change)
         except StaleChange as stale:

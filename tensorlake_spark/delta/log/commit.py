@@ -89,6 +89,8 @@ class Change:
         vector as the log has it. A change of samples is stale if another writer has marked rows since.
     seen : mapping of str to (int or None)
         As `tensors`, for tensors that stay as they are: the change does not fit if another writer changed them.
+    follows : int, or None
+        The version that it was computed from, if every other commit makes it stale.
     """
 
     tensors: Mapping[str, int | None]
@@ -105,6 +107,7 @@ class Change:
     kind: str = TENSORS
     vectors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     seen: Mapping[str, int | None] = field(default_factory=dict)
+    follows: int | None = None
     mark: str = field(default_factory=lambda: str(uuid.uuid4()))
 
 
@@ -215,6 +218,8 @@ def _check_fresh(snapshot: Snapshot, change: Change) -> None:
         if snapshot.transaction(app_id) != number:
             raise StaleChange(None, snapshot)
     if change.columns is not None and not snapshot.schema.equals(change.columns, True):
+        raise StaleChange(None, snapshot)
+    if change.follows not in (None, snapshot.version):
         raise StaleChange(None, snapshot)
 
 

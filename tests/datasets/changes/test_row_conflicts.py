@@ -243,3 +243,27 @@ def test_a_column_without_nulls_has_none_for_samples_that_another_writer_added(
     ds.refresh()
     ds.add_column("x", kind, [*(values or []), 3])
     assert [int(value) for value in ds["x"]] == [*(values or []), 3]
+
+
+def test_a_value_that_lies_apart_is_not_said_to_be_written_for_a_sample_that_is_gone(
+    tmp_path, monkeypatch
+):
+    """No file with the sample leaves then, so nothing but the version tells that another writer took it out."""
+    from tensorlake_spark.datasets.changes import rewriting
+
+    ds = tl.dataset(tmp_path, {"size": "int32", "far": tl.types.Tensor("int16", apart=True)})
+    ds.extend({"size": [0, 1, 2], "far": [np.zeros(2, "i2")] * 3})
+    commit = rewriting.commit
+
+    def later(storage, change):
+        monkeypatch.undo()
+        tl.dataset(ds.uri).delete([2])
+        return commit(storage, change)
+
+    monkeypatch.setattr(rewriting, "commit", later)
+    with pytest.raises(tl.ConcurrentWriteError, match=r"sample 2.*no longer has it"):
+        ds.update([1, 2], {"far": [np.ones(2, "i2")] * 2})
+    ds.refresh()
+    assert [far.tolist() for far in ds["far"]] == [[0, 0], [0, 0]]
+    ds.update([1], {"far": [np.ones(2, "i2")]})
+    assert [far.tolist() for far in ds["far"]] == [[0, 0], [1, 1]]
