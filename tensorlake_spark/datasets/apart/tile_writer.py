@@ -8,11 +8,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from tensorlake_spark.datasets.apart.inner_tables import TENSORS_FOLDER, inner_storage, tensor_id
+from tensorlake_spark.datasets.apart.inner_tables import (
+    TENSORS_FOLDER,
+    inner_storage,
+    pinned,
+    tensor_id,
+)
 from tensorlake_spark.datasets.apart.large_samples import LargeSample, large_ones
 from tensorlake_spark.datasets.apart.pinning import CHANGES, Written, changes_in, settled
 from tensorlake_spark.datasets.types.base import Place, Tiled, Type
 from tensorlake_spark.delta.log.commit import app_of
+from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import ConcurrentWriteError, TableNotFoundError
@@ -151,16 +157,25 @@ class TileWriter:
         changes = self._changes
         if changes is None:
             return []
-        if self._base is not None and self._known is not None:
-            apps = [app_of(name) for name in self.ids]
-            before = Snapshot.open(self._base.storage, self._known)
-            if before.transactions(apps) != self._base.transactions(apps):
-                self.abort()
-                raise self._conflict()
+        if self._base is not None and self._known is not None and self._is_overtaken(self._known):
+            self.abort()
+            raise self._conflict()
         self._stack.close()
         if changes.is_repeated or changes.version is None:
             raise self._conflict()
         return [Written(TENSORS_FOLDER, changes.version, self._replaces)]
+
+    def _is_overtaken(self, known: int) -> bool:
+        """Whether the dataset has other tiles for a sample than a version of the lake has.
+
+        What the dataset does not name was never seen, or is undone by now.
+        """
+        pin = pinned(Snapshot.newest(self._storage, SAMPLES), TENSORS_FOLDER)
+        if pin in (None, known):
+            return False
+        inner, apps = inner_storage(self._storage, TENSORS_FOLDER), [*map(app_of, self.ids)]
+        before, after = (Snapshot.open(inner, version) for version in (known, pin))
+        return before.transactions(apps) != after.transactions(apps)
 
     def _conflict(self) -> ConcurrentWriteError:
         return ConcurrentWriteError(

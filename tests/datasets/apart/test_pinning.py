@@ -99,6 +99,16 @@ def test_an_update_that_was_killed_is_undone_by_the_next_update(ds, column):
     assert 77 in found[2][1] + found[2][2]
 
 
+@pytest.mark.parametrize("column", ["x", "scan"])
+def test_the_sample_of_an_update_that_was_killed_can_be_updated_again_and_again(ds, column):
+    """The undone tiles have another number than the dataset knew, which was taken for a change of another writer."""
+    written(ds, {column: rows(66)[column]}, [1], replaces=True)
+    for value in (77, 78):
+        ds.update([1], {column: rows(value)[column]})
+        assert value in np.concatenate(content(ds.uri)[1][1:])
+    assert ds.check(deep=True).ok
+
+
 def test_a_writer_who_was_undone_is_told(ds):
     late = written(ds, {"x": rows(66)["x"]}, [1], replaces=True)
     ds.extend(rows(3))
