@@ -65,8 +65,13 @@ def _added(function: Callable[..., Sequence[Array]], *stacks: Array) -> list[Arr
     return list(np.concatenate(out, axis=1))
 
 
+def _sizes(x: Array) -> Array:
+    """Return the elements as float64, of complex ones their distance from zero."""
+    return np.abs(x.astype(np.complex128)) if x.dtype.kind == "c" else _real(x)
+
+
 def _norm(x: Array, axis: tuple[int, ...]) -> Array:
-    x = np.abs(x) if x.dtype.kind == "c" else _real(x)
+    x = _sizes(x)
     return np.asarray(np.sqrt(np.sum(x * x, axis=axis)))
 
 
@@ -92,7 +97,7 @@ def reduction(name: str) -> Callable[..., Array]:
 
     def reduce(x: Array) -> Array:
         if name == "norm":
-            x = np.abs(x) if x.dtype.kind == "c" else x
+            x = _sizes(x) if x.dtype.kind == "c" else x
             return np.asarray(np.sqrt(_added(lambda a: [_inner(a, a)], x)[0]))
         _real(x[:0])
         wide = {"dtype": np.float64} if name in _ADDING and is_float(x.dtype) else {}

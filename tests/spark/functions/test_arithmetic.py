@@ -46,6 +46,13 @@ def test_a_double_of_float32_does_not_overflow():
     assert call("tensor_mean", tensor(np.full(8, 3e38, "f4"))) == float(np.float32(3e38))
 
 
+def test_a_norm_of_complex64_is_float64():
+    x = np.array([[3 + 4j, 3e30 + 4e30j], [0, 3e38 + 3e38j]], "c8")
+    want = np.sqrt((np.abs(x.astype("c16")) ** 2).sum(axis=0))
+    np.testing.assert_allclose(call("tensor_norm_axes", tensor(x), axes(0)), want, strict=True)
+    assert call("tensor_norm", tensor(x)) == pytest.approx(np.linalg.norm(want))
+
+
 @pytest.mark.parametrize("name", SMALL)
 def test_a_tensor_of_small_floats_is_added_up_in_float32(name):
     dtype = dtype_of(name)
