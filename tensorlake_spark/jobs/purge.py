@@ -14,6 +14,7 @@ import sys
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, TextIO
 
 import numpy as np
@@ -192,7 +193,7 @@ def _coords(path: str) -> Any:
     try:
         # np.load would take other files for archives, or for pickles, and advise to load these unsafely.
         coords = np.lib.format.read_array(stream, allow_pickle=False)
-    except ValueError as error:
+    except (ValueError, TokenError, MemoryError) as error:  # the latter two of a damaged header
         raise InvalidOptionError(f"{path} is not a .npy file of integers: {error}") from None
     if coords.ndim != 2 or coords.dtype.kind not in "iu":
         raise InvalidOptionError(

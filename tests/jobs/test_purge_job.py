@@ -58,6 +58,8 @@ def test_it_may_run_twice_but_not_with_a_name_that_never_was(words, run_job):
         (("--key-file", "gone"), "gone cannot be read"),
         (("--coords", "empty"), "empty is not a .npy file of integers: EOF"),
         (("--coords", "taken"), "taken is not a .npy file of integers: the magic string"),
+        (("--coords", "torn"), "torn is not a .npy file of integers: "),
+        (("--coords", "huge"), "huge is not a .npy file of integers: Unable to allocate"),
     ],
 )
 def test_what_will_not_do_is_told_before_anything_is_purged(
@@ -66,6 +68,9 @@ def test_what_will_not_do_is_told_before_anything_is_purged(
     (tmp_path / "taken").write_text("a receipt")
     (tmp_path / "link").symlink_to(tmp_path / "nothing")
     (tmp_path / "empty").touch()
+    for name, head in (("torn", "{'descr': ['<i8', "), ("huge", "{'descr': '<i8', ")):
+        text = f"{head}'fortran_order': False, 'shape': (2, {10**14})}}".ljust(117) + "\n"
+        (tmp_path / name).write_bytes(b"\x93NUMPY\x01\x00v\x00" + text.encode())
     before, there = lake.version, sorted(tmp_path.iterdir())
     done = run_job(purge, *words, given[0], tmp_path / given[1])
     assert done.code == 2
