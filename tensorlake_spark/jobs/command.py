@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tensorlake_spark.delta.log.snapshot import Snapshot
@@ -84,11 +84,32 @@ def storage_options(args: argparse.Namespace) -> dict[str, str]:
     Raises
     ------
     InvalidOptionError
-        If one of them has no value; what it says is not repeated, for it may be a secret.
+        If one of them has no value, or is given twice; what it says is not repeated, for it may be a secret.
     """
     if any("=" not in text for text in args.storage_option):
         raise InvalidOptionError("a --storage-option is not NAME=VALUE")
-    return dict(text.split("=", 1) for text in args.storage_option)
+    return by_name((text.split("=", 1) for text in args.storage_option), "--storage-option")
+
+
+def by_name(pairs: Iterable[Sequence[str]], option: str) -> dict[str, str]:
+    """Return the values of an option that is repeated as ``NAME=VALUE``, by name.
+
+    Raises
+    ------
+    InvalidOptionError
+        If a name is given twice, of which one value would be lost.
+
+    Examples
+    --------
+    >>> by_name([("a", "1"), ("b", "2")], "--param")
+    {'a': '1', 'b': '2'}
+    """
+    out: dict[str, str] = {}
+    for name, value in pairs:
+        if name in out:
+            raise InvalidOptionError(f"{option} {name!r:.100} is given twice; give one value")
+        out[name] = value
+    return out
 
 
 def add_uri(parser: Parser) -> None:

@@ -25,7 +25,14 @@ from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage, reaching
 from tensorlake_spark.errors import FormatError, InvalidOptionError, TableNotFoundError
 from tensorlake_spark.jobs import job_progress
-from tensorlake_spark.jobs.command import EXIT_CODES, carry_out, defaults_of, table_parser
+from tensorlake_spark.jobs.command import (
+    EXIT_CODES,
+    by_name,
+    carry_out,
+    defaults_of,
+    storage_options,
+    table_parser,
+)
 from tensorlake_spark.jobs.config import parse
 from tensorlake_spark.query.language.parsing import parse as parse_query
 from tensorlake_spark.query.query import query
@@ -85,21 +92,21 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
     def work() -> dict[str, Any]:
         args = parse(parser, arguments, _DEFAULTS)
         text, places = _asked(args)
-        parameters = {name: _value(said) for name, said in _pairs(args.param, "--param")}
+        parameters = {name: _value(said) for name, said in _pairs(args.param, "--param").items()}
         job_progress.check(args.progress)
         if args.rows < 0:
             raise InvalidOptionError(f"--rows {args.rows} is below 0")
-        _check_ending(args.output)
-        options = dict(_pairs(args.storage_option, "--storage-option", secret=True))
+        _check_output(args.output)
+        options = storage_options(args)
         if args.spark or session is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
             return _by_spark(args, text, places, parameters, options, session)
         sources = {name: _opened(uri, options) for name, uri in places.items()}
-        return _here(args, query(text, parameters=parameters, **sources))
+        return _here(args, query(text, parameters=parameters, **sources), options)
 
     return carry_out("query.py", work, arguments)
 
 
-def _here(args: argparse.Namespace, view: View) -> dict[str, Any]:
+def _here(args: argparse.Namespace, view: View, options: dict[str, str]) -> dict[str, Any]:
     if args.dry_run:
         print(view.explain())
         return {"status": "planned"}
@@ -110,7 +117,7 @@ def _here(args: argparse.Namespace, view: View) -> dict[str, Any]:
         new = view.materialize(_place(args.output))
         print(f"{len(new)} samples are in {new.uri}, version {new.version}")
         return _stored(args, len(new), view.names)
-    _write(view.to_arrow(), args.output)
+    _write(view.to_arrow(), args.output, options)
     return _stored(args, len(view), view.names)
 
 
@@ -146,7 +153,7 @@ def _by_spark(
                 return {"status": "done", "rows": count, "columns": frame.columns}
             if args.output.endswith(_FILES):
                 table = frame.toArrow()
-                _write(table, args.output)
+                _write(table, args.output, options)
                 return _stored(args, table.num_rows, frame.columns)
             place = _place(args.output)
             write_samples(frame, place, storage_options=options)
@@ -160,7 +167,7 @@ def _by_spark(
 
 def _asked(args: argparse.Namespace) -> tuple[str, dict[str, str]]:
     """Return the query, and the places of its sources by their names."""
-    places = dict(_pairs(args.source, "--source"))
+    places = _pairs(args.source, "--source")
     words = list(args.words)
     if not words or len(words) > 2:
         raise InvalidOptionError(
@@ -192,8 +199,14 @@ def _opened(uri: str, options: dict[str, str]) -> Any:
     return dataset(uri, None, found) if kind == SAMPLES else uri
 
 
-def _check_ending(output: str | None) -> None:
-    """Refuse a file that would become a folder, because its ending has a typing error."""
+def _check_output(output: str | None) -> None:
+    """Refuse an empty place, and a file that would become a folder, because its ending has a typing error."""
+    if (
+        output == ""
+    ):  # as a variable of a script that is not set; a dataset would fill the working folder
+        raise InvalidOptionError(
+            "--output is an empty text; name a file that ends with .parquet or .csv, or a new dataset"
+        )
     ending = os.path.splitext(output or "")[1]
     near = get_close_matches(ending.lower(), _FILES, n=1, cutoff=0.6)
     if near and ending not in _FILES:
@@ -216,10 +229,11 @@ def _place(output: str) -> str:
     return output if "/" in output or "://" in output else os.path.join(os.curdir, output)
 
 
-def _write(table: pa.Table, place: str) -> None:
+def _write(table: pa.Table, place: str, options: dict[str, str]) -> None:
     """Write rows to a file, of a store as well."""
-    folder, _, name = place.rpartition("/")
-    storage = Storage(folder or ".")
+    folder, slash, name = place.rpartition("/")
+    options = completed(options, settings_of_submit(), place)
+    storage = Storage(folder or slash or ".", options)
     if place.endswith(".csv"):
         table = _flat(table)
     with reaching(storage), storage.open_output(name) as sink:
@@ -303,12 +317,11 @@ def _cell(value: Any) -> str:
     return " ".join(f"{value!s:.60}".split())
 
 
-def _pairs(texts: list[str], option: str, secret: bool = False) -> list[tuple[str, str]]:
+def _pairs(texts: list[str], option: str) -> dict[str, str]:
     for text in texts:
         if "=" not in text:
-            shown = "one" if secret else f"{text!r:.100}"
-            raise InvalidOptionError(f"{option}: {shown} is not NAME=VALUE")
-    return [(name, value) for name, _, value in (text.partition("=") for text in texts)]
+            raise InvalidOptionError(f"{option}: {text!r:.100} is not NAME=VALUE")
+    return by_name((text.split("=", 1) for text in texts), option)
 
 
 def _value(text: str) -> Any:

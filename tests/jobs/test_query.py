@@ -4,10 +4,13 @@ import json
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import tensorlake_spark as tl
+from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.jobs import query as job
 from tensorlake_spark.jobs.query import main
 
 
@@ -80,6 +83,17 @@ def test_an_ending_with_a_typing_error_is_no_dataset(ds, tmp_path, capsys, name)
     assert not (tmp_path / name).exists()
 
 
+def test_a_file_in_the_root_folder(ds, tmp_path, capsys, monkeypatch):
+    """It came into the working folder."""
+    asked = []
+    monkeypatch.setattr(job, "Storage", lambda *place: asked.append(place) or Storage(tmp_path))
+    region = ["--storage-option", "AWS_REGION=eu"]
+    job._write(pa.table({"a": [1]}), "/out.csv", {})
+    assert main([ds.uri, "SELECT label FROM dataset", *region, "--output", "s3://b/c/out.csv"]) == 0
+    assert asked[0] == ("/", {})
+    assert asked[-1] == ("s3://b/c", {"AWS_REGION": "eu"})
+
+
 @pytest.mark.parametrize("engine", ["here", "spark"])
 def test_a_dataset(ds, tmp_path, capsys, engine, request):
     session = request.getfixturevalue("spark") if engine == "spark" else None
@@ -120,8 +134,15 @@ def test_what_would_be_read(ds, capsys):
         ["{uri}", "SELECT label FROM dataset", "--source", "dataset=a"],
         ["/nothing/here", "SELECT label FROM dataset"],
         ["{uri}", "SELECT label FROM dataset WHERE label > :q"],
+        ["{uri}", "SELECT label FROM dataset WHERE label > :q", "--param", "q=1", "--param=q=2"],
+        ["--source", "t={uri}", "--source", "t={uri}", "SELECT label FROM t"],
+        ["{uri}", "SELECT label FROM dataset", "--storage-option", "A=1", "--storage-option=A=2"],
+        ["{uri}", "SELECT label FROM dataset", "--output", ""],
     ],
 )
-def test_mistakes(ds, capsys, arguments):
+def test_mistakes(ds, tmp_path, monkeypatch, capsys, arguments):
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
     assert main([one.format(uri=ds.uri) for one in arguments]) == 2
     assert told(capsys)[1]["status"] == "failed"
+    assert sorted(tmp_path.iterdir()) == before
