@@ -209,7 +209,10 @@ def resized(image: Array, height: int, width: int, how: str) -> Array:
         return np.asarray(out >= 0.5)
     if image.dtype.kind in "iu":
         bounds = np.iinfo(image.dtype)
-        return np.asarray(np.clip(np.rint(out), bounds.min, bounds.max).astype(image.dtype))
+        # As a float the largest integer of 32 or 64 bits is rounded up, and what is clipped to it does not fit.
+        most = float(bounds.max) if bounds.max < 2**53 else np.nextafter(float(bounds.max), 0)
+        out = np.clip(np.rint(out.astype(np.float64)), bounds.min, most)
+        return np.asarray(out.astype(image.dtype))
     return np.asarray(out.astype(image.dtype))
 
 

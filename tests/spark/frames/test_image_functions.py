@@ -81,6 +81,16 @@ def test_sizes_are_those_of_pillow(how, dtype, channels):
             np.testing.assert_allclose(there.astype("f8"), np.clip(wanted, 0, None), atol=1.01)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "uint32", "int64", "uint64"])
+def test_the_largest_integers_do_not_turn_over(dtype):
+    """What was clipped to 2**31 - 1 as a float became -2**31."""
+    bounds = np.iinfo(dtype)
+    for number in (bounds.min, bounds.max):
+        found = resized(np.full((3, 3), number, dtype), 5, 4, "bilinear")
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found.astype("f8"), np.full((5, 4), float(number)))
+
+
 def test_python_and_sql_agree(spark, tmp_path):
     ds = make_dataset(tmp_path / "ds")
     tf.register(spark)
