@@ -13,6 +13,7 @@ from tensorlake_spark.datasets.types.class_label import ClassLabel
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.spark.source.cell_columns import quoted
 
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 _COMPARED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between)
 
 
@@ -61,6 +62,8 @@ def spark_condition(text: str, schema: SampleSchema, table: pa.Schema) -> tuple[
         for literal in list(node.iter_expressions()) if names else []:
             if isinstance(literal, exp.Literal) and literal.is_string:
                 literal.replace(exp.Literal.number(names.index(literal.this)))
+    for node in list(tree.find_all(exp.Neg, *_ARITHMETIC)):
+        _compute_wide(node, table)
     return str(tree.transform(_in_backticks).sql(dialect="spark")), asks_apart
 
 
@@ -90,6 +93,42 @@ def _label(node: Any, schema: SampleSchema) -> ClassLabel | None:
     asked = "/".join(_names(node)).casefold()
     found = next((kind for name, kind in schema.items() if name.casefold() == asked), None)
     return found if isinstance(found, ClassLabel) else None
+
+
+def _compute_wide(node: Any, table: pa.Schema) -> None:
+    """Have Spark compute as plain Python does: in bigint or double, and null where a divisor is zero.
+
+    Spark would compute in the columns' own types and as decimals, and end the query at an overflow or a zero.
+    """
+    if _asks(node):
+        wide = "bigint" if _is_whole(node, table) else "double"
+        for one in list(node.iter_expressions()):
+            if not (isinstance(one.unnest(), (exp.Neg, *_ARITHMETIC)) and _asks(one)):
+                one.replace(exp.cast(one.copy(), wide))
+    if isinstance(node, (exp.Div, exp.Mod)):
+        below = [node.expression, exp.Literal.number(0)]
+        node.set("expression", exp.Anonymous(this="nullif", expressions=below))
+
+
+def _asks(node: Any) -> bool:
+    """Whether there is a column in a node; else its numbers are written out."""
+    return node.find(exp.Column, exp.Dot) is not None
+
+
+def _is_whole(node: Any, table: pa.Schema) -> bool:
+    """Whether a number is one of 64 bits, and not a float."""
+    if isinstance(node, exp.Paren):
+        return _is_whole(node.this, table)
+    if isinstance(node, exp.Literal):
+        return node.is_int
+    if isinstance(node, (exp.Column, exp.Dot)):
+        fields: Any = list(table)
+        for name in _names(node):
+            kind = next(f.type for f in fields if f.name.casefold() == name.casefold())
+            fields = list(kind) if pa.types.is_struct(kind) else []
+        return bool(pa.types.is_integer(kind))
+    parts = list(node.iter_expressions())
+    return not isinstance(node, exp.Div) and all(_is_whole(part, table) for part in parts)
 
 
 def _in_backticks(node: Any) -> Any:

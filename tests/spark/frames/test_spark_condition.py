@@ -55,6 +55,32 @@ def test_spark_finds_what_python_finds(spark, ds, where):
     assert sorted(row.day for row in found) == wanted
 
 
+NUMBERS = (
+    "n / 0 IS NULL",
+    "n / n IS NULL OR f / (n - 5) IS NULL",
+    "n % 0 IS NULL AND 1 / 0 IS NULL",
+    "n + 1 > 0",
+    "(n + 1) * 2 > 10 AND - - n > 0",
+    "-small = 128",
+    "small * small > 100",
+    "n * 0.1 > 0.3 AND n < 4",
+    "f * f > 0.01",
+)
+
+
+@pytest.mark.parametrize("where", NUMBERS)
+def test_numbers_are_computed_as_in_python(spark, tmp_path, where):
+    """Spark's overflow and its division by zero ended the query, and -(-128) was -128."""
+    ds = tl.dataset(tmp_path / "ds", {"n": "int32", "small": "int8", "f": "float32"})
+    values = {"n": [5, 0, 3, 2**31 - 1], "small": [127, 0, -128, 3], "f": [0.1, -0.0, 0.3, 2.0]}
+    ds.extend({name: np.array(of, ds.schema[name].dtype) for name, of in values.items()})
+    wanted = ds.to_arrow(["n"], where=where).column("n").to_pylist()
+    assert wanted
+    assert sorted(r.n for r in samples(spark, ds.uri, ["n"], where=where).collect()) == sorted(
+        wanted
+    )
+
+
 APART_CONDITIONS = (
     "image.height > 6",
     "image.height > 6 AND label = 'dog'",
