@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as t
 
@@ -12,8 +13,8 @@ from tensorlake_spark.datasets.types.base import Type, field_of, is_valid
 from tensorlake_spark.datasets.types.schema import KEY, SID, SampleSchema
 from tensorlake_spark.datasets.types.tensor_struct import Structs
 from tensorlake_spark.datasets.types.tensors import ArrayType, Embedding
-from tensorlake_spark.errors import InvalidOptionError, did_you_mean
-from tensorlake_spark.spark.source.schemas import TENSOR, arrow_type
+from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError, did_you_mean
+from tensorlake_spark.spark.source.schemas import TENSOR, arrow_type, tensors_of
 from tensorlake_spark.tensor.spec import dtype_of
 
 Path = tuple[str, ...]
@@ -128,3 +129,23 @@ def values_for(kind: Type, column: pa.Array) -> Any:
         # One by one: rows may have other dtypes.
         out += Structs(column.slice(row, 1)).arrays() if there else [None]
     return out
+
+
+def damaged_tensor(columns: Mapping[str, pa.Array]) -> tuple[str, int, str] | None:
+    """Return the first of the tensors whose fields do not go together: its column, its row, and what is wrong.
+
+    Examples
+    --------
+    >>> cut = [{"dtype": "uint8", "shape": [1, 2], "data": b"a"}]
+    >>> damaged_tensor({"x": pa.array(cut, arrow_type(TENSOR))})
+    ('x', 0, 'a tensor has 1 bytes of data; shape (1, 2) and dtype uint8 need 2')
+    """
+    for name, column in columns.items():
+        if not pa.types.is_struct(column.type) or {f.name for f in column.type} != {*TENSOR.names}:
+            continue
+        for row in np.flatnonzero(is_valid(column)).tolist():
+            try:
+                list(tensors_of(column.slice(row, 1)))
+            except InvalidTensorError as error:
+                return name, row, str(error).replace("row 0 of the batch", "a tensor")
+    return None

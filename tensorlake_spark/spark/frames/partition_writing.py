@@ -13,8 +13,18 @@ from tensorlake_spark.datasets.samples.task_samples import SampleFiles, Uncommit
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
-from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError
-from tensorlake_spark.spark.frames.frame_columns import Path, column_at, values_for
+from tensorlake_spark.errors import (
+    CorruptDataError,
+    InvalidOptionError,
+    InvalidSampleError,
+    UnsupportedDtypeError,
+)
+from tensorlake_spark.spark.frames.frame_columns import (
+    Path,
+    column_at,
+    damaged_tensor,
+    values_for,
+)
 
 RUN = 1 << 20
 """Numbers that a partition has in a row."""
@@ -112,11 +122,18 @@ class PartitionWriting:
     def _add(
         self, out: UncommittedSamples, part: pa.RecordBatch, sid: int, first: int, partition: int
     ) -> None:
-        given = {
-            name: values_for(self.schema[name], column_at(part, path))
-            for name, path in self.paths.items()
-        }
+        columns = {name: column_at(part, path) for name, path in self.paths.items()}
         try:
+            given = {name: values_for(self.schema[name], of) for name, of in columns.items()}
             out.add(given, sid, first, part.num_rows)
         except InvalidSampleError as error:
             raise type(error)(f"partition {partition} of the DataFrame: {error}") from error
+        except (CorruptDataError, UnsupportedDtypeError) as error:
+            # Said of what is stored; here it may be a tensor that the caller made.
+            found = damaged_tensor(columns)
+            if found is None:
+                raise
+            name, row, said = found
+            raise InvalidSampleError(
+                f"partition {partition} of the DataFrame: column {name!r}, sample {first + row}: {said}"
+            ) from error

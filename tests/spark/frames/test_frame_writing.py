@@ -1,6 +1,7 @@
 """DataFrames to datasets by executors, read again by plain Python."""
 
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ from small_datasets import COLUMNS, SIZES, make_dataset, picture
 
 import tensorlake_spark as tl
 from tensorlake_spark.datasets.types.schema import SampleSchema
+from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.samples_table import create_samples_table
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import (
@@ -22,8 +24,9 @@ from tensorlake_spark.errors import (
 )
 from tensorlake_spark.spark import samples, write_samples
 from tensorlake_spark.spark.frames import partition_writing
+from tensorlake_spark.spark.frames.partition_writing import PartitionWriting
 from tensorlake_spark.spark.functions import image_decode
-from tensorlake_spark.spark.source.schemas import tensors_of
+from tensorlake_spark.spark.source.schemas import TENSOR, arrow_type, tensors_of
 
 SCHEMA = {"image": tl.types.Image("png"), "label": tl.types.ClassLabel(["cat", "dog"])}
 
@@ -106,6 +109,29 @@ def test_a_job_that_fails_leaves_no_file(spark, tmp_path):
     with pytest.raises(InvalidSampleError, match="'bird'"):
         write_samples(frame_of(spark, 2).withColumn("label", f.lit("bird")), str(uri))
     assert files_in(uri) == before
+
+
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [
+        (("float32", [2], b"123"), "has 3 bytes of data; shape (2,) and dtype float32 need 8"),
+        ((None, [2], b"12345678"), "a tensor has a null dtype, shape or data"),
+        (("flot32", [2], b"12345678"), "'flot32' is not a dtype"),
+    ],
+)
+@pytest.mark.parametrize("kind", [tl.types.Tensor("float32", (2,)), tl.types.Image("png")])
+def test_a_damaged_tensor_is_named(tmp_path, bad, says, kind):
+    """It was said that others had changed the table."""
+    storage = Storage(str(tmp_path / "ds"))
+    tl.dataset(storage.uri, {"x": kind})
+    snapshot = Snapshot.open(storage, kind=None)
+    paths = {"x": ("x",)}
+    work = PartitionWriting(storage, snapshot, SampleSchema({"x": kind}), paths, "m-", 0)
+    rows = [None, dict(zip(TENSOR.names, bad, strict=True))]
+    batch = pa.RecordBatch.from_arrays([pa.array(rows, arrow_type(TENSOR))], ["x"])
+    with pytest.raises(InvalidSampleError, match=re.escape(says)) as found:
+        work.written(iter([batch]), 3)
+    assert str(found.value).startswith("partition 3 of the DataFrame: column 'x', sample 1: ")
 
 
 def test_links_are_checked_by_executors_too(spark, tmp_path):
