@@ -107,6 +107,11 @@ def _schema_of(spec: TensorSpec, options: ReadOptions) -> StructType:
     """Return the columns of the views ``blocks`` and ``cells`` of a tensor."""
     if options.view == "blocks":
         return BLOCKS
+    if "value" in (spec.axes or ()):
+        raise InvalidOptionError(
+            f"tensor {spec.id!r} has an axis named 'value', which is the column of the values in the view 'cells'; "
+            "read the view 'blocks', or write the tensor with other names of axes"
+        )
     return labelled_schema(spec) if options.labels else cell_schema(spec)
 
 

@@ -13,7 +13,9 @@ import tensorlake_spark as tl
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.layouts.testing.laws import DTYPES
+from tensorlake_spark.spark.source.data_source import TensorDataSource
 from tensorlake_spark.spark.source.read import reader
 from tensorlake_spark.spark.source.read.reader import TensorReader
 from tensorlake_spark.spark.source.schemas import BLOCKS
@@ -243,3 +245,14 @@ def test_cells_agree_with_pandas(spark, path, photos):
     cells = pd.Series(photos[:2, 0].reshape(-1), index)
     want = cells.groupby(level=["image", "y"]).mean().to_numpy()
     np.testing.assert_allclose(have["avg(value)"].to_numpy(), want)
+
+
+@pytest.mark.parametrize("layout", ["ftsf", "coo"])
+def test_an_axis_named_value_is_told_at_load(tmp_path, layout):
+    """A task ended with a KeyError, or said that the file was damaged."""
+    lake = tl.open(tmp_path / "lake")
+    lake.write("x", np.ones((2, 3)), axes=("value", "y"), layout=layout)
+    options = {"path": lake.uri, "id": "x"}
+    assert TensorDataSource(options).schema().names == BLOCKS.names
+    with pytest.raises(InvalidOptionError, match="tensor 'x' has an axis named 'value'"):
+        TensorDataSource({**options, "view": "cells"}).schema()
