@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as t
@@ -27,13 +29,23 @@ def label_type(labels: Labels) -> t.DataType:
         kinds = {type(value) for value in labels.values}
         if kinds == {bool}:
             return t.BooleanType()
-        if kinds == {int}:
+        if kinds == {int} and all(-(2**63) <= value < 2**63 for value in labels.values):
             return t.LongType()
-        return t.DoubleType() if kinds <= {int, float} and kinds else t.StringType()
+        if float in kinds and kinds <= {int, float} and all(map(_is_double, labels.values)):
+            return t.DoubleType()
+        return t.StringType()
     if labels.unit is not None:
         return t.DateType() if labels.unit in _DAYS else t.TimestampNTZType()
     whole = isinstance(labels.start, int) and isinstance(labels.step, int)
     return t.LongType() if whole else t.DoubleType()
+
+
+def _is_double(value: Any) -> bool:
+    """Whether a number is the same one as a double."""
+    try:
+        return isinstance(value, float) or float(value) == value
+    except OverflowError:
+        return False
 
 
 def labelled_schema(spec: TensorSpec) -> t.StructType:

@@ -3,9 +3,13 @@
 import datetime as dt
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import tensorlake_spark as tl
+from tensorlake_spark.delta.files import catalog
+from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.spark.source.label_columns import labelled_schema, with_labels
 from tensorlake_spark.tensor.labels import Regular
 
 AXES = ("day", "hour", "carrier", "lat", "seats", "n")
@@ -75,3 +79,24 @@ def test_what_the_option_may_be(spark, lake, options):
         spark.read.format("tensor").options(**{"id": "sparse", "view": "cells", **options}).load(
             lake.uri
         )
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ((1, 2**63 - 1), "bigint"),
+        ((1, 2**63), "string"),
+        ((1, 0.5), "double"),
+        ((2**53 + 1, 0.5), "string"),
+        ((10**400, 0.5), "string"),
+    ],
+)
+def test_numbers_that_spark_has_no_type_for_are_texts(tmp_path, values, kind):
+    """A task ended with an error of Python or Arrow."""
+    lake = tl.open(tmp_path / "lake")
+    lake.write("x", np.ones(2), axes=("k",), labels={"k": list(values)})
+    spec = catalog.get(Snapshot.open(lake._storage), "x").spec
+    assert labelled_schema(spec)["k"].dataType.simpleString() == kind
+    batch = pa.RecordBatch.from_pydict({"k": [1, 0], "value": [1.0, 1.0]})
+    found = with_labels(batch, spec).column("k").to_pylist()
+    assert found == [str(v) if kind == "string" else v for v in reversed(values)]
