@@ -201,9 +201,8 @@ def _opened(uri: str, options: dict[str, str]) -> Any:
 
 def _check_output(output: str | None) -> None:
     """Refuse an empty place, and a file that would become a folder, because its ending has a typing error."""
-    if (
-        output == ""
-    ):  # as a variable of a script that is not set; a dataset would fill the working folder
+    # As a variable of a script that is not set; a dataset would fill the working folder.
+    if output == "":
         raise InvalidOptionError(
             "--output is an empty text; name a file that ends with .parquet or .csv, or a new dataset"
         )
