@@ -29,6 +29,8 @@ from tensorlake_spark.query.sources.source_columns import (
 
 SID = "sid"
 
+_NULL = " ?"  # ends the name that says where a tensor is null; no column has a blank in its name
+
 _MOST_VALUES, _MOST_BYTES, _MOST_FILES = 1 << 19, 8 << 20, 64
 """Columns with no more are read once, and given to DuckDB as a table: it would take longer to open their files."""
 
@@ -106,7 +108,7 @@ class DatasetSource:
 
     def presence(self, column: str) -> str | None:
         """Return the column of DuckDB that is null where a tensor is, None if DuckDB does not have it."""
-        return f"{column}?" if column in self._present else None
+        return f"{column}{_NULL}" if column in self._present else None
 
     def say(self, conditions: Iterable[Any], alias: str, parameters: Mapping[str, Any]) -> None:
         """Take in the conditions of a SELECT that reads it under an alias: all of them are true of what is wanted."""
@@ -155,10 +157,14 @@ class DatasetSource:
         return stored.under([self._path(name) for name in (SID, *sorted(self.used - {SID}))])
 
     def _path(self, name: str) -> Parts:
-        return self._present[name[:-1]] if name.endswith("?") else self._paths[name][0]
+        return (
+            self._present[name.removesuffix(_NULL)]
+            if name.endswith(_NULL)
+            else self._paths[name][0]
+        )
 
     def _duck(self, name: str) -> str:
-        return "BOOLEAN" if name.endswith("?") else duckdb_type(self._paths[name][1])
+        return "BOOLEAN" if name.endswith(_NULL) else duckdb_type(self._paths[name][1])
 
     def _parts(self, stored: StoredSamples, session: Session, wanted: list[str]) -> Iterator[str]:
         """Yield a SELECT for each run of files that have the same columns: those that were added later are null."""
@@ -198,7 +204,7 @@ class DatasetSource:
             )
 
     def _is_floating(self, name: str) -> bool:
-        return not name.endswith("?") and pa.types.is_floating(self._paths[name][1])
+        return not name.endswith(_NULL) and pa.types.is_floating(self._paths[name][1])
 
     def _expression(self, name: str, may_be_nan: bool = False) -> str:
         path = "p." + ".".join(quoted(part) for part in self._path(name))
@@ -206,7 +212,7 @@ class DatasetSource:
             may_be_nan
         ):  # DuckDB believes bounds of Parquet, which say nothing of NaN: it must not see them
             return f"CASE WHEN p.file_row_number < 0 THEN 'nan'::{self._duck(name)} ELSE {path} END"
-        return f"({path} IS NULL)" if name.endswith("?") else path
+        return f"({path} IS NULL)" if name.endswith(_NULL) else path
 
     def _table(
         self, stored: StoredSamples, wanted: list[str], needed: dict[int, list[int]] | None
@@ -217,7 +223,7 @@ class DatasetSource:
         found = stored.rows(paths, positions)
         columns = [_column_at(found, path) for path in paths]
         columns = [
-            column.is_null() if name.endswith("?") else column
+            column.is_null() if name.endswith(_NULL) else column
             for name, column in zip(wanted, columns, strict=True)
         ]
         return pa.table(columns, names=wanted)

@@ -130,6 +130,16 @@ def test_tensors_that_were_added_are_null_in_old_samples(grown):
     ] == [7, 5]
 
 
+@pytest.mark.parametrize("most", [0, 1 << 19])
+def test_a_column_whose_name_ends_with_a_question_mark(tmp_path, monkeypatch, most):
+    monkeypatch.setattr(dataset_source, "_MOST_VALUES", most)
+    schema = {"n": "int32", "n?": "int32", "x": types.Tensor("int8", (None,)), "x?": "float32"}
+    ds = tl.dataset(str(tmp_path / "ds"), schema)
+    ds.extend({"n": [1, 2], "n?": [3, None], "x": [None, [1]], "x?": [5.0, 6.0]})
+    view = ds.query('SELECT "n?", "x?" FROM dataset WHERE x IS NULL OR "x?" > 5 ORDER BY sid')
+    assert view.to_arrow().to_pydict() == {"n?": [3, None], "x?": [5.0, 6.0]}
+
+
 def test_ragged_tensors(grown):
     view = grown.query("SELECT x[-2:] AS tail FROM dataset WHERE shape(x)[0] >= 2")
     assert [v.tolist() for v in view["tail"]] == [[1, 2], [2, 3], [3, 4], [5, 6]]
