@@ -126,6 +126,33 @@ def test_one_of_each_group_is_picked_by_another_column(shapes):
         assert np.array_equal(row["best"], shapes.vectors[here[shapes.scores[here].argmax()]])
 
 
+def test_one_of_each_group_is_picked_by_what_is_computed_of_tensors(shapes):
+    view = shapes.ds.query(
+        "SELECT labels, arg_max(emb, array_sum(emb) - array_mean(images) + training.score) AS best "
+        "FROM dataset GROUP BY labels ORDER BY labels"
+    )
+    keys = [v.sum() - i.mean() for v, i in zip(shapes.vectors, shapes.images, strict=True)]
+    keys = np.array(keys) + shapes.scores
+    for label, row in enumerate(view):
+        here = np.flatnonzero(shapes.labels == label)
+        assert np.array_equal(row["best"], shapes.vectors[here[keys[here].argmax()]])
+
+
+def test_several_of_each_group_are_picked(shapes):
+    view = shapes.ds.query(
+        "SELECT labels, arg_min(emb[:2], array_sum(emb), 3) AS best, arg_max(emb, training.score, 1) AS one "
+        "FROM dataset GROUP BY labels ORDER BY labels"
+    )
+    sums = shapes.vectors.sum(1)
+    for label, row in enumerate(view):
+        here = np.flatnonzero(shapes.labels == label)
+        assert np.array_equal(row["best"], shapes.vectors[here[sums[here].argsort()[:3]], :2])
+        top = here[shapes.scores[here].argmax()]
+        assert np.array_equal(row["one"], shapes.vectors[[top]])
+    none = shapes.ds.query("SELECT arg_max(emb, sid, 2) AS x FROM dataset WHERE sid < 0")
+    assert none[0]["x"].shape == (0, 8)
+
+
 def test_windows_and_qualify_over_tensors(shapes):
     view = shapes.ds.query(
         "SELECT labels, emb FROM dataset QUALIFY row_number() OVER (PARTITION BY labels ORDER BY array_sum(emb)) = 1 "

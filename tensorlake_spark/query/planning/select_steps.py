@@ -168,9 +168,10 @@ class SelectSteps(SelectText):
 
     def _compute(self, best: tuple[Best, Any] | None) -> None:
         """Compute what clauses need of the tensors of the rows that are left."""
-        trees, whole = self._needing(), self._whole_tensors()
+        trees, whole, picked_by = self._needing(), self._whole_tensors(), self._picked_by()
         self.digests = {}
-        if not whole and not any(has_tensors(tree, self.parameters) for tree in trees):
+        needing = [*trees, *picked_by]
+        if not whole and not any(has_tensors(tree, self.parameters) for tree in needing):
             return
         mixed = [self._is_mixed(node) for _, node in self.items]  # before the step renames columns
         step = self._step([])
@@ -184,6 +185,8 @@ class SelectSteps(SelectText):
             else (name, node)
             for needed, (name, node) in zip(mixed, self.items, strict=True)
         ]
+        for key in picked_by:
+            key.replace(with_parts(key, self.parameters, lambda p: self._computed(step, p)))
         self.arranged = [
             with_parts(one, self.parameters, lambda p: self._computed(step, p))
             for one in self.arranged
@@ -205,6 +208,13 @@ class SelectSteps(SelectText):
         if kind == NUMBER and self._compares_rows():
             return True
         return self.grouped and self._is_key(node)
+
+    def _picked_by(self) -> list[Any]:
+        """Return what rows are compared by where an item picks a tensor of a group, as ``arg_max(x, key)`` does."""
+        picks = (
+            n for _, n in self.items if isinstance(n, PICKING) and self._collected(n) is not None
+        )
+        return [node.expression for node in picks if isinstance(node.expression, exp.Expression)]
 
     def _compares_rows(self) -> bool:
         """Whether rows with the same values become one."""

@@ -179,14 +179,21 @@ class SelectPlanner(SelectSteps):
         picked.set("this", stored_node(refs[0]))
         name = f"p{len(columns)}"
         columns.append(exp.alias_(picked, name, quoted=True))
-        return lazy.moved({refs[0]: ("", name)})
+        lazy = lazy.moved({refs[0]: ("", name)})
+        if picked.args.get("count") is None:
+            return lazy
+        return Lazy.of(exp.column("x0"), {"x0": CollectedLeaf(lazy)})  # arg_max(x, key, n) picks n
 
     def _ungrouped(self, relation: Relation) -> Relation:
         """Return a row for each element of some columns; the others are repeated."""
         named = {}
         for one in self.node.args["ungroup"].expressions:
-            name = columns_name(one) if isinstance(one, (exp.Column, exp.Dot)) else text_of(one)
+            is_column = isinstance(one, (exp.Column, exp.Dot))
+            name = columns_name(one) if is_column else text_of(one)
             known = {key.casefold(): key for key in relation.outputs}
+            if is_column and name.casefold() not in known:  # a.b is selected as "a/b", t.x as x
+                named_so = self._column_name(one)
+                name = named_so if named_so.casefold() in known else name
             if name.casefold() not in known:
                 near = did_you_mean(name, known).removeprefix("; ")
                 raise self.planner.mistake(

@@ -52,6 +52,15 @@ def test_ungroup_names_what_is_selected(shapes):
         )
 
 
+@pytest.mark.parametrize("name", ["training.boxes", "d.training.boxes", "D.Training.Boxes"])
+def test_ungroup_takes_the_names_that_select_takes(shapes, name):
+    view = shapes.ds.query(
+        f"SELECT {name}, boxes FROM dataset d WHERE sid < 3 UNGROUP BY {name}, d.boxes"
+    )
+    assert view.names == ["training/boxes", "boxes"]
+    assert np.array_equal(np.stack(list(view["training/boxes"])), np.concatenate(shapes.truth[:3]))
+
+
 def test_ungroup_takes_arrays(shapes):
     with pytest.raises(
         tl.InvalidQueryError, match="names 'm', which is a value a row, not an array"
