@@ -182,7 +182,12 @@ class Remote:
 
     def read(self, name: str, start: int, nbytes: int) -> pa.Buffer:
         """Return some bytes of a file."""
-        found = self._read(name, start, nbytes)
+        try:
+            found = self._read(name, start, nbytes)
+        except OSError as error:
+            if "416 Range" not in str(error):
+                raise
+            raise CorruptDataError(f"it ends before byte {start}") from error
         if found.size != nbytes:
             raise CorruptDataError(f"it ends after {start + found.size} bytes")
         return found

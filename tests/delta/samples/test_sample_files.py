@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 from stored_rows import SCHEMA, everything, put, rows, same
 
+import tensorlake_spark as tl
 from tensorlake_spark.delta.samples import leaf_columns, sample_files
 from tensorlake_spark.delta.samples.leaf_columns import SmallColumns
 from tensorlake_spark.delta.samples.samples_table import create_samples_table
@@ -66,3 +67,25 @@ def test_many_files_of_an_object_store_are_read_at_once(s3, monkeypatch):
         value = found.value(number, leaf)
         said = (wanted[number] or {}).get("data")
         assert (None if value is None else bytes(value)) == said
+
+
+@pytest.mark.parametrize("left", [0.0, 0.5, 0.999])
+def test_a_file_of_an_object_store_that_was_cut_is_named(s3, left):
+    """Whether its footer would begin behind its end or not: a cut file is no refusal of the store."""
+    uri = f"bucket/cut {left}"
+    ds = tl.dataset(f"s3://{uri}", {"x": "bytes"}, storage_options=s3.options)
+    ds.extend({"x": [np.random.default_rng(n).bytes(20_000) for n in range(10)]})
+    (path,) = ds.stored.files.paths
+    with s3.filesystem().open_input_file(f"{uri}/{path}") as file:
+        data = file.read()
+    with s3.filesystem().open_output_stream(f"{uri}/{path}") as file:
+        file.write(data[: int(left * len(data))])
+    again = tl.dataset(f"s3://{uri}", storage_options=s3.options)
+    with pytest.raises(
+        tl.CorruptDataError, match=rf"{path} cannot be read: it ends (before|after)"
+    ):
+        again[0]
+    with pytest.raises(
+        tl.CorruptDataError, match=rf"{path} cannot be read: it ends (before|after)"
+    ):
+        next(iter(again.loader(4)))
