@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from tensorlake_spark.errors import InvalidQueryError, MissingDependencyError
-from tensorlake_spark.query.sources.duckdb_tables import quoted
+from tensorlake_spark.query.sources.duckdb_tables import quoted, without_half_floats
 from tensorlake_spark.threads import Begun, query_threads
 
 Result = TypeVar("Result")
@@ -98,8 +98,31 @@ class DuckSession:
         self._views[name] = sql
 
     def register(self, name: str, table: Any) -> None:
-        """Give a name to a table in memory, or to an Arrow dataset."""
-        self._connection.register(name, table)
+        """Give a name to a table in memory, or to an Arrow dataset.
+
+        Raises
+        ------
+        InvalidQueryError
+            If DuckDB does not take the type of a column.
+        """
+        if isinstance(table, pa.Table):
+            table = without_half_floats(table)
+        try:
+            self._connection.register(name, table)
+        except self._error as error:
+            raise InvalidQueryError(
+                f"DuckDB does not take {self._refused(name, table)}: {_said(error)}; cast it, or leave it out of the "
+                "source"
+            ) from error
+
+    def _refused(self, name: str, table: Any) -> str:
+        """Return which column of a table DuckDB does not take; it says none itself."""
+        for field in table.schema if isinstance(table, pa.Table) else ():
+            try:
+                self._connection.register(name, table.select([field.name]))
+            except self._error:
+                return f"column {field.name!r:.80}, whose type is {field.type}"
+        return "the types of a source"
 
     def rows(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
         """Return the rows of a query, which does not begin with WITH. Ctrl-C ends it.

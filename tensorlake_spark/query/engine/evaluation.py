@@ -159,16 +159,27 @@ class Evaluation:
 
 
 def one_a_row(values: Any, computed: Computed, table: pa.Table) -> pa.Array:
-    """Return computed values as an Arrow array.
+    """Return computed values as an Arrow array; floats that DuckDB does not have are float32.
 
     Raises
     ------
     InvalidQueryError
-        If a row has more than one.
+        If a row has more than one, or a complex one.
     """
-    if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype != object:
+    is_flat = isinstance(values, np.ndarray) and values.ndim == 1
+    if is_flat and values.dtype.kind not in "OcV":
         return pa.array(values)
+    if (
+        is_flat and values.dtype.kind == "V"
+    ):  # bfloat16 and its like, which Arrow does not have either
+        return pa.array(values.astype(np.float32))
     for number, value in enumerate(values):
+        if np.iscomplexobj(value) and not np.ndim(value):
+            where = _placing(computed.lazy, table)(number)
+            raise InvalidQueryError(
+                f"{computed.what:.200} gives a complex number ({where}), and complex numbers have no order here; take "
+                "its size, as abs(x) does"
+            )
         if np.ndim(value):
             where = _placing(computed.lazy, table)(number)
             raise InvalidQueryError(

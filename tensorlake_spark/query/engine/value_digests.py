@@ -86,7 +86,7 @@ def _add_array(found: Any, value: np.ndarray[Any, Any]) -> None:
     data = np.ascontiguousarray(value, dtype)
     if data.dtype.kind == "c":
         data = data.view(data.real.dtype)
-    if data.dtype.kind == "f":
+    if data.dtype.kind in "fV":  # NumPy counts bfloat16 and its like as void
         data = data + data.dtype.type(0)  # -0.0 becomes 0.0
         data[np.isnan(data)] = np.nan
     found.update(data.view(np.uint8).reshape(-1))

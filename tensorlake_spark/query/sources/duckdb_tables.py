@@ -41,6 +41,38 @@ def duckdb_type(kind: pa.DataType) -> str:
     return _TYPES.get(str(kind), "VARCHAR")
 
 
+def without_half_floats(table: pa.Table) -> pa.Table:
+    """Return a table with float32 in place of float16, which DuckDB refuses, also inside of lists and structs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> without_half_floats(pa.table({"x": np.float16([1, 2]), "n": [1, 2]})).schema.types
+    [DataType(float), DataType(int64)]
+    """
+    kinds = [_wider(field.type) for field in table.schema]
+    for place, (field, kind) in enumerate(zip(table.schema, kinds, strict=True)):
+        if kind != field.type:
+            column = table.column(place).cast(kind)
+            table = table.set_column(place, field.with_type(kind), column)
+    return table
+
+
+def _wider(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_float16(kind):
+        return pa.float32()
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_wider(field.type)) for field in kind])
+    for is_kind, made in (
+        (pa.types.is_list, pa.list_),
+        (pa.types.is_large_list, pa.large_list),
+        (pa.types.is_fixed_size_list, lambda field: pa.list_(field, kind.list_size)),
+    ):
+        if is_kind(kind):
+            return made(kind.value_field.with_type(_wider(kind.value_type)))
+    return kind
+
+
 def quoted(name: str) -> str:
     """Return a name as DuckDB reads it.
 

@@ -34,6 +34,32 @@ def test_only_the_files_that_are_named_are_read(tmp_path, sql):
     assert sorted(os.listdir(tmp_path)) == before
 
 
+def test_half_floats_are_float32():
+    halves = pa.array([0.5, None], pa.float16())
+    table = pa.table(
+        {
+            "h": halves,
+            "n": [1, 2],
+            "s": pa.StructArray.from_arrays([halves], ["h"]),
+            "l": pa.array([[0.5], None], pa.list_(pa.float16())),
+            "f": pa.array([[0.5], None], pa.list_(pa.float16(), 1)),
+        }
+    )
+    found = tl.query("SELECT h, s, l, f FROM t WHERE h < 1 OR n = 2 ORDER BY n", t=table).to_arrow()
+    assert found.to_pylist() == [
+        {"h": 0.5, "s": {"h": 0.5}, "l": [0.5], "f": [0.5]},
+        {"h": None, "s": {"h": None}, "l": None, "f": None},
+    ]
+
+
+def test_a_column_that_duckdb_does_not_take_is_named():
+    table = pa.table({"n": [1], "wide": pa.array([1], pa.decimal256(40, 2))})
+    with pytest.raises(
+        tl.InvalidQueryError, match=r"column 'wide', whose type is decimal256\(40, 2\)"
+    ):
+        len(tl.query("SELECT n FROM t", t=table))
+
+
 def test_tables_are_not_seen_by_other_sessions():
     with DuckSession() as one, DuckSession() as two:
         one.register("t", pa.table({"a": [1]}))

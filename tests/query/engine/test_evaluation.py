@@ -47,6 +47,27 @@ def test_one_value_a_row():
         one_a_row([1, np.zeros(2)], computed, table)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8_e5m2"])
+def test_elements_of_small_floats_are_ordered_grouped_and_compared(tmp_path, dtype):
+    ds = tl.dataset(str(tmp_path / "ds"), {"x": types.Tensor(dtype, (2,)), "k": "int32"})
+    ds.extend({"x": [[2, 0], [1.5, -0.0], None, [4, 0]], "k": [0, 0, 1, 1]})
+    assert ds.query("SELECT sid FROM dataset ORDER BY x[0]").sids.tolist() == [1, 0, 3, 2]
+    assert ds.query("SELECT sid FROM dataset ORDER BY x[0] DESC LIMIT 1").sids.tolist() == [3]
+    tops = ds.query("SELECT k, max(x[0]) AS top FROM dataset GROUP BY k ORDER BY k")
+    assert tops["top"].tolist() == [2, 4]
+    assert len(ds.query("SELECT DISTINCT x * 0 AS y FROM dataset WHERE x IS NOT NULL")) == 1
+
+
+def test_complex_numbers_have_no_order(tmp_path):
+    ds = tl.dataset(str(tmp_path / "ds"), {"z": types.Tensor("complex64", (2,))})
+    ds.extend({"z": [[3 + 4j, 0], None, [1j, 0]]})
+    with pytest.raises(
+        tl.InvalidQueryError, match=r"z\[0\] gives a complex number \(sample with sid 0\).*abs\(x\)"
+    ):
+        len(ds.query("SELECT sid FROM dataset ORDER BY z[0]"))
+    assert ds.query("SELECT sid FROM dataset ORDER BY abs(z[0])").sids.tolist() == [2, 0, 1]
+
+
 def test_batches_of_nulls_take_the_type_of_others():
     found = joined([pa.nulls(2), pa.array([1.5]), pa.array([2])])
     assert found.type == pa.float64()

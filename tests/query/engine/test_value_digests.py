@@ -24,6 +24,14 @@ def are_same(a, b):
         (np.arange(6).reshape(2, 3).T, np.array([[0, 3], [1, 4], [2, 5]])),
         (np.arange(3, dtype=">i4"), np.arange(3, dtype="<i4")),
         (np.ones(2, ml_dtypes.bfloat16), np.ones(2, ml_dtypes.bfloat16)),
+        (
+            np.array([0.0, np.nan], ml_dtypes.bfloat16),
+            np.array([-0.0, -np.nan], ml_dtypes.bfloat16),
+        ),
+        (
+            np.array([0.0, np.nan], ml_dtypes.float8_e5m2),
+            np.array([-0.0, -np.nan], ml_dtypes.float8_e5m2),
+        ),
         (np.array(["2026-01-31"], "M8[D]"), np.array(["2026-01-31"], "M8[D]")),
         (np.zeros((0, 3)), np.zeros((0, 3))),
         (np.float32(2), 2),
