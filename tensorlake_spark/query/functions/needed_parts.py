@@ -107,6 +107,8 @@ def box_of(key: Key, shape: tuple[int, ...]) -> tuple[slice, ...] | None:
     out = []
     for part, length in zip((*key, *[slice(None)] * (len(shape) - len(key))), shape, strict=True):
         if isinstance(part, slice):
+            if part.step == 0:  # whoever takes it from the values names the sample, too
+                return None
             chosen = range(*part.indices(length))
         elif isinstance(part, (int, np.integer)) and -length <= part < length:
             chosen = range(int(part) % length, int(part) % length + 1)

@@ -99,6 +99,8 @@ def test_a_box_has_all_that_a_key_takes(key):
     assert out.size == array.size
 
 
-@pytest.mark.parametrize("key", [(None,), (9,), (0, 0, 0, 0), ([1, 2],)], ids=str)
+@pytest.mark.parametrize(
+    "key", [(None,), (9,), (0, 0, 0, 0), ([1, 2],), (slice(1, 0, 0),)], ids=str
+)
 def test_what_has_no_box(key):
     assert box_of(key, (5, 6, 7)) is None

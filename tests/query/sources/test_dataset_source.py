@@ -188,6 +188,18 @@ def test_of_tiled_samples_only_the_tiles_are_read(tmp_path):
     assert shapes.selected_bytes == rows
 
 
+@pytest.mark.parametrize("side", [10, 400])
+def test_a_step_of_zero_is_refused_whether_there_are_tiles_or_not(tmp_path, side):
+    ds = tl.dataset(
+        str(tmp_path / "ds"), {"scan": types.Tensor("uint8", (None, None))}, tile_bytes=64 << 10
+    )
+    ds.append({"scan": np.zeros((side, side), np.uint8)})
+    with pytest.raises(tl.InvalidQueryError, match=r"step cannot be zero \(sample with sid 0\)"):
+        ds.query("SELECT scan[::0] AS x FROM dataset")[0]
+    with pytest.raises(tl.InvalidQueryError, match=r"step cannot be zero \(sample with sid 0\)"):
+        list(ds.query("SELECT scan[::0] AS x FROM dataset"))
+
+
 def test_an_empty_dataset_and_one_without_a_table(tmp_path):
     nothing = tl.dataset(str(tmp_path / "none"))
     assert nothing.query("SELECT count(*) AS n FROM dataset")[0]["n"] == 0
