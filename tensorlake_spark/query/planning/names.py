@@ -206,6 +206,7 @@ class Scope:
             if len(parts) > 1 and table.called.casefold() == parts[0]:
                 tables, parts = [table], parts[1:]
                 break
+        self._check_apart(node, parts, tables)
         names = [named.name for table in tables for named in table.columns.values()]
         names += [*self.aliases]
         shown = ".".join(parts)
@@ -215,6 +216,22 @@ class Scope:
             f"there are {', '.join(have[:20])}" if have else "there is no table in FROM"
         )
         return mistake(self.sql, node, f"there is no column {columns_name(node)!r:.80}", remedy)
+
+    def _check_apart(self, node: Any, parts: Parts, tables: Sequence[Table]) -> None:
+        """Refuse a field of an apart column: it is there, but DuckDB does not see the table that has it."""
+        for named in (table.columns.get(parts[:-1]) for table in tables):
+            leaf = (
+                named.output.bare if named is not None and isinstance(named.output, Lazy) else None
+            )
+            if leaf is None or leaf.source is None:
+                continue
+            if leaf.source.dataset.schema[leaf.column].apart:
+                raise mistake(
+                    self.sql,
+                    node,
+                    f"{columns_name(node)!r:.80} is a field of an apart column, and a query reads no fields of these",
+                    f"take shape({leaf.column}, 0), or find samples with where=, as in ds.to_arrow(['sid'], where=...)",
+                )
 
     # ------------------------------------------------------------------ stars
 

@@ -154,6 +154,14 @@ def test_apart_columns(tmp_path):
     assert view.sids.tolist() == [2, 3]
     assert all(np.array_equal(a, b) for a, b in zip(view["image"], images[2:4]))
     assert ds.query("SELECT n FROM dataset WHERE image IS NULL").sids.tolist() == [5]
+    for name in ("image.height", "d.image.height"):
+        with pytest.raises(
+            tl.InvalidQueryError, match=r"field of an apart column.*shape\(image, 0\)"
+        ):
+            ds.query(f"SELECT n FROM dataset d WHERE {name} > 4")
+    assert len(ds.query("SELECT n FROM dataset WHERE shape(image, 0) > 4")) == 4
+    with pytest.raises(tl.InvalidQueryError, match=r"there is no column 'n\.height'"):
+        ds.query("SELECT n.height FROM dataset")
 
 
 def test_of_tiled_samples_only_the_tiles_are_read(tmp_path):
