@@ -116,18 +116,27 @@ def tensor_parts(node: Any, parameters: Mapping[str, Any]) -> Iterator[Any]:
     """Yield the largest parts of a tree that NumPy computes."""
     if isinstance(node, (exp.Query, exp.Subquery)):
         return
-    if kind_of(node, parameters) != SCALAR and not isinstance(node, exp.Placeholder):
+    if _is_part(node, parameters):
         yield node
         return
     for child in node.iter_expressions():
         yield from tensor_parts(child, parameters)
 
 
+def _is_part(node: Any, parameters: Mapping[str, Any]) -> bool:
+    """Whether NumPy computes a node as a whole. WHEN and THEN of a CASE are two nodes, not one value."""
+    if isinstance(node, exp.Placeholder) or (
+        isinstance(node, exp.If) and isinstance(node.parent, exp.Case)
+    ):
+        return False
+    return kind_of(node, parameters) != SCALAR
+
+
 def with_parts(node: Any, parameters: Mapping[str, Any], made: Callable[[Any], Any]) -> Any:
     """Return a tree in which each part that NumPy computes is replaced by what `made` returns of it."""
     if isinstance(node, (exp.Query, exp.Subquery)):
         return node
-    if kind_of(node, parameters) != SCALAR and not isinstance(node, exp.Placeholder):
+    if _is_part(node, parameters):
         return made(node)
     for key, value in list(node.args.items()):
         if isinstance(value, exp.Expression):

@@ -41,6 +41,17 @@ def test_numbers_of_tensors_inside_sql(shapes):
     assert view[0]["d"] == "FLOAT32!"
 
 
+def test_a_branch_of_a_case_is_computed_where_duckdb_computes_another(shapes):
+    view = shapes.ds.query(
+        "SELECT CASE WHEN labels = 0 THEN CASE WHEN array_sum(emb) > 0 THEN note ELSE 'low' END "
+        "WHEN array_sum(emb) > 1 THEN 'high' ELSE (note || '!') END AS c, note FROM dataset ORDER BY sid"
+    )
+    for row, label, vector in zip(view, shapes.labels, shapes.vectors, strict=True):
+        note, total = row["note"], vector.sum()
+        other = "high" if total > 1 else note and f"{note}!"
+        assert row["c"] == ((note if total > 0 else "low") if label == 0 else other)
+
+
 def test_ungroup_names_what_is_selected(shapes):
     with pytest.raises(tl.InvalidQueryError, match="did you mean 'boxes'"):
         shapes.ds.query("SELECT boxes FROM dataset UNGROUP BY boxs")
