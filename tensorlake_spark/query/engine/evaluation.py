@@ -169,9 +169,8 @@ def one_a_row(values: Any, computed: Computed, table: pa.Table) -> pa.Array:
     is_flat = isinstance(values, np.ndarray) and values.ndim == 1
     if is_flat and values.dtype.kind not in "OcV":
         return pa.array(values)
-    if (
-        is_flat and values.dtype.kind == "V"
-    ):  # bfloat16 and its like, which Arrow does not have either
+    # bfloat16 and its like, which Arrow does not have either
+    if is_flat and values.dtype.kind == "V":
         return pa.array(values.astype(np.float32))
     for number, value in enumerate(values):
         if np.iscomplexobj(value) and not np.ndim(value):
