@@ -187,8 +187,8 @@ def _still(
     schema, now = (SampleSchema.from_arrow(one.schema) for one in (base, stored))
     for name in names:
         # Parts of a column that was dropped and added again have another name.
-        names_ = {stored_name(one.schema, name) for one in (base, stored)}
-        if now.get(name) != schema[name] or len(names_) > 1:
+        is_same = stored_name(base.schema, name) == stored_name(stored.schema, name)
+        if now.get(name) != schema[name] or not is_same:
             raise ConcurrentWriteError(
                 f"another writer changed column {name!r} between version {base.snapshot.version}, from which this "
                 f"{operation} was computed, and version {stored.snapshot.version}; nothing was committed, "

@@ -95,14 +95,15 @@ def checked_ids(ids: Any) -> list[str]:
     """
     if not isinstance(ids, Iterable) or isinstance(ids, bytes):
         raise InvalidOptionError(f"{ids!r:.100} is not an id of a tensor, and not a list of them")
-    found = [*ids]
-    for k, name in enumerate(found):
+    found: dict[str, None] = {}
+    for name in ids:
         check_id(name)
-        if name in found[:k]:
+        if name in found:
             raise InvalidOptionError(f"tensor {name!r} is named twice; name each tensor once")
+        found[name] = None
     if not found:
         raise InvalidOptionError("no tensor is named; give an id, or a list of ids")
-    return found
+    return [*found]
 
 
 def _named(ids: Sequence[str]) -> str:
@@ -118,8 +119,8 @@ def _undo(now: Snapshot, ids: Sequence[str]) -> str:
     was_there = [name for name in ids if catalog.find(now, name) is not None]
     steps = [f"lake.delete({name!r}) takes it away again" for name in ids if name not in was_there]
     if was_there:
-        again = repr(was_there[0]) if len(ids) == 1 else f"{was_there}"
-        steps.append(f"lake.restore({again}, {now.version}) makes it what it was before")
+        again = was_there if len(ids) > 1 else was_there[0]
+        steps.append(f"lake.restore({again!r}, {now.version}) makes it what it was before")
     return " and ".join(steps)
 
 
