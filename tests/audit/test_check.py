@@ -478,7 +478,7 @@ def test_what_cannot_be_asked(lake, full, x):
     with pytest.raises(tl.InvalidOptionError, match="reading only"):
         old.check(repair=True)
     with pytest.raises(tl.TableNotFoundError):
-        tl.open(Path(full.uri).parent / "nothing").check()
+        tl.open(f"{full.uri}-nothing").check()
 
 
 @pytest.mark.local_disk

@@ -31,6 +31,7 @@ def test_a_commit_that_lands_and_raises_keeps_its_files(lake, monkeypatch, kind)
     assert lake.version == 2
 
 
+@pytest.mark.local_disk
 def test_a_commit_that_does_not_land_deletes_its_files(lake, monkeypatch):
     lake.write("x", np.arange(3))
 

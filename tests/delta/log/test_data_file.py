@@ -3,12 +3,14 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tensorlake_spark.delta.log.data_file import discard
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 
 
+@pytest.mark.local_disk
 def test_discarding_asks_the_log_first(lake):
     lake.write("x", np.arange(9))
     storage = Storage(lake.uri)

@@ -8,6 +8,7 @@ import pytest
 import tensorlake_spark as tl
 
 
+@pytest.mark.local_disk
 def test_a_log_with_a_lost_version_is_no_table(lake):
     for i in range(4):
         lake.write(f"x{i}", np.zeros(2))

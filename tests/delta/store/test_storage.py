@@ -94,6 +94,7 @@ def test_a_folder_that_cannot_be_written_is_an_error_of_ours(tmp_path):
         tl.open(tmp_path / "lake").write("x", np.zeros(3))
 
 
+@pytest.mark.local_disk
 def test_a_file_that_may_not_be_read_is_not_called_damaged(lake):
     ref = lake.write("x", np.ones(3))
     (path,) = Path(lake.uri).glob("*.parquet")
