@@ -75,9 +75,9 @@ class FeatureCommits(FeatureReads):
                 raise name_taken(name, self._storage.uri)
         dropped = sorted(marked - {*was.ids})
         others = {*every} - {*was.ids, *dropped}
-        undo = f"features.restore({now.version}) makes the table what it was before"
-        if not marked:
-            undo = "features.drop(features.names) takes it away again"
+        undo = None
+        if marked:
+            undo = f"features.restore({now.version}) makes the table what it was before"
         return self._at(restore.restore(now, was.ids, version, dropped, others, undo))
 
     def _change(

@@ -238,9 +238,14 @@ def _viewed(payload: Sequence[Any]) -> pa.Array | pa.ChunkedArray:
     )
 
 
-def is_data(rows: pa.RecordBatch | pa.Table, tensor_id: str) -> Any:
-    """Return of each row whether it is a data row of a tensor, as an Arrow array."""
-    return pc.and_(pc.equal(rows.column("id"), tensor_id), pc.greater(rows.column("nnz"), 0))
+def is_of(rows: pa.RecordBatch | pa.Table, *ids: str) -> Any:
+    """Return of each row whether it is one of some tensors, as an Arrow array."""
+    return pc.is_in(rows.column("id"), pa.array(ids, pa.string()))
+
+
+def is_data(rows: pa.RecordBatch | pa.Table, *ids: str) -> Any:
+    """Return of each row whether it is a data row of one of some tensors, as an Arrow array."""
+    return pc.and_(is_of(rows, *ids), pc.greater(rows.column("nnz"), 0))
 
 
 def in_order(rows: pa.RecordBatch) -> pa.RecordBatch:

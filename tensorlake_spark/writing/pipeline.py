@@ -22,7 +22,7 @@ from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import ConcurrentWriteError
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.layouts import layout_of
-from tensorlake_spark.rows.row import Row, Totals, checked
+from tensorlake_spark.rows.row import Row, Totals, checked, is_of
 from tensorlake_spark.tensor.sparse import SparseTensor
 from tensorlake_spark.tensor.spec import TensorSpec
 from tensorlake_spark.threads import THREADS, threads
@@ -66,10 +66,9 @@ def drop_tensors(
     if isinstance(snapshot, View):
         snapshot.dropped.update(ids)
         return []
-    doomed = pa.array([*ids], pa.string())
 
     def rest(batch: pa.RecordBatch) -> pa.RecordBatch:
-        return batch.filter(pc.invert(pc.is_in(batch.column("id"), doomed)))
+        return batch.filter(pc.invert(is_of(batch, *ids)))
 
     files, gone = snapshot.files, set(ids)
     held = (files.path[i] for i in np.flatnonzero(files.may_hold_any(ids)).tolist())

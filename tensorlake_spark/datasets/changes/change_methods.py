@@ -349,7 +349,7 @@ class ChangeMethods(DatasetTable):
         if len(sids):
             self._show(
                 sample_changes.update(
-                    base, sids, new, operation=operation, written=written, apart=[*values]
+                    base, sids, new, operation=operation, written=written, columns=[*values]
                 )
             )
 

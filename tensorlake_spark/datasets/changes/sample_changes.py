@@ -41,7 +41,7 @@ def update(
     operation: str = "update",
     written: Sequence[Written] = (),
     reserved: int | None = None,
-    apart: Sequence[str] = (),
+    columns: Sequence[str] = (),
 ) -> Snapshot:
     """Give samples other values in some columns, in one commit, and return the version that has them.
 
@@ -61,8 +61,8 @@ def update(
         What belongs to the values and lies in inner tables.
     reserved : int, optional
         The first number of the samples that are added, if it is taken already.
-    apart : sequence of str
-        Columns of which all that is new is in `written`.
+    columns : sequence of str
+        The columns that get values, if those of some are all in `written`.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def update(
 
     def compute(newest: Snapshot) -> Change:
         stored = base if newest.version == base.snapshot.version else StoredSamples(newest)
-        now = _still(base, stored, [*new, *apart], operation)
+        now = _still(base, stored, [*(columns or new)], operation)
         check_unchanged(base, stored, sids, operation)
         counters = pins(storage, newest, written)
         first = next_sid(newest) if reserved is None else reserved

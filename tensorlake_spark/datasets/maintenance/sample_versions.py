@@ -79,7 +79,8 @@ def restore(storage: Storage, version: int | str) -> Snapshot:
             if pin is not None and seen.get(folder) != pin and folder not in written:
                 seen[folder] = pin
                 done = restore_inner(old, folder, inner)
-                written |= {} if done is None else {folder: done}
+                if done is not None:
+                    written[folder] = done
         change = _change(now, old, before, [*written.values()])
         if not (change.adds or change.removes or change.schema or change.counters):
             return now

@@ -22,6 +22,7 @@ from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.log.time_travel import FILES_KEPT
 from tensorlake_spark.delta.store.storage import Storage, reaching
 from tensorlake_spark.errors import ConcurrentWriteError, InvalidOptionError, MissingDataError
+from tensorlake_spark.rows.row import is_data, is_of
 from tensorlake_spark.tensor.spec import check_id
 from tensorlake_spark.writing.pipeline import recomputed
 
@@ -242,25 +243,16 @@ class _Restoration:
             snapshot.storage.open_parquet(path, footer.metadata) as file,
         ):
             rows = plain_types(file.read(columns=["id", "nnz"], use_threads=False))
-        leaves = pc.or_(self._is_back(rows), _is_of(rows, self.dropped))
+        leaves = pc.or_(is_data(rows, *self.ids), is_of(rows, *self.dropped))
         held = np.asarray(leaves, bool)
         keep = snapshot.kept(path)
         return held if keep is None else held & keep
 
-    def _is_back(self, rows: pa.RecordBatch | pa.Table) -> Any:
-        """Return of each row whether it is a data row of a tensor that comes back, as an Arrow array."""
-        return pc.and_(_is_of(rows, self.ids), pc.greater(rows.column("nnz"), 0))
-
     def _only(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        return batch.filter(self._is_back(batch))
+        return batch.filter(is_data(batch, *self.ids))
 
     def _rest(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        return batch.filter(pc.invert(_is_of(batch, [*self.ids, *self.dropped])))
-
-
-def _is_of(rows: pa.RecordBatch | pa.Table, ids: Collection[str]) -> Any:
-    """Return of each row whether it is one of some tensors, as an Arrow array."""
-    return pc.is_in(rows.column("id"), pa.array([*ids], pa.string()))
+        return batch.filter(pc.invert(is_of(batch, *self.ids, *self.dropped)))
 
 
 def _data_file(snapshot: Snapshot, place: int) -> DataFile:
