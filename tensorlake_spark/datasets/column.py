@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from tensorlake_spark.datasets.changes.change_methods import ChangeMethods
-from tensorlake_spark.datasets.samples.padding import padded
+from tensorlake_spark.datasets.samples.padding import blank_of, padded
 from tensorlake_spark.datasets.samples.sample_reading import (
     read_column,
     runs_of,
@@ -145,7 +145,7 @@ class Column:
         Raises
         ------
         InvalidSampleError
-            If samples have different ranks or dtypes.
+            If samples have different ranks or dtypes, or if all are null and the type allows any rank.
 
         Examples
         --------
@@ -157,7 +157,8 @@ class Column:
         """
         chosen = np.atleast_1d(select_samples(key, len(self), f"column {self.name!r}"))
         array = self._stored(chosen)
-        return padded(values_of(self._table.parts, self.name, array, chosen, stack=False), fill)
+        values = values_of(self._table.parts, self.name, array, chosen, stack=False)
+        return padded(values, fill, blank_of(self.type))
 
     def encoded(self, position: int) -> bytes | None:
         """Return the bytes of one sample as they are stored, None where it has none.

@@ -34,7 +34,7 @@ from tensorlake_spark.datasets.samples.sample_selection import select_samples, w
 from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.datasets.types.class_label import ClassLabel
 from tensorlake_spark.datasets.types.scalars import Scalar
-from tensorlake_spark.datasets.types.schema import SampleSchema
+from tensorlake_spark.datasets.types.schema import SampleSchema, declared_types
 from tensorlake_spark.delta.log.requirements import SAMPLES, SID
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
@@ -46,6 +46,7 @@ from tensorlake_spark.errors import (
     TableNotFoundError,
 )
 
+_ARROW = (pa.Table, pa.RecordBatch)
 _LOOKED_AT = 100  # samples from which the columns of a new dataset are guessed
 
 
@@ -69,8 +70,9 @@ def dataset(
         A local path, or a URL such as ``s3://bucket/coco``.
     schema : mapping of str to Type, optional
         The columns of a new dataset: types of `tensorlake_spark.types`, or NumPy's names of dtypes. A name may have
-        ``/`` between groups. Without a schema, a new dataset guesses its columns from its first samples. If the
-        dataset exists, the schema has to have the same columns, in any order.
+        ``/`` between groups. Without a schema, a new dataset guesses its columns from its first samples; a table of
+        Arrow from `Dataset.to_arrow` says them. If the dataset exists, the schema has to have the same columns, in
+        any order.
     storage_options : mapping, optional
         As for `open`.
     version : int or str, optional
@@ -385,6 +387,7 @@ def _with_schema(samples: Any) -> tuple[Any, SampleSchema]:
     check_samples(samples)
     if is_hugging_face(samples):  # it may be gone through again
         return samples, SampleSchema.infer(list(islice(with_files(samples, None), _LOOKED_AT)))
+    declared = declared_types(samples.schema) if isinstance(samples, _ARROW) else {}
     samples = as_columns(samples)
     if isinstance(samples, pa.RecordBatchReader):
         batch = next(samples, None)
@@ -392,7 +395,8 @@ def _with_schema(samples: Any) -> tuple[Any, SampleSchema]:
         looked_at = samples.schema.empty_table() if batch is None else batch
         return pa.RecordBatchReader.from_batches(samples.schema, rest), _with_schema(looked_at)[1]
     if isinstance(samples, Mapping):
-        return samples, SampleSchema.infer({k: _first(as_column(k, v)) for k, v in samples.items()})
+        columns = {name: _first(as_column(name, column)) for name, column in samples.items()}
+        return samples, SampleSchema.infer(columns, declared)
     rest = iter(samples)
     first = list(islice(rest, _LOOKED_AT))
     schema = SampleSchema.infer(first)

@@ -342,3 +342,21 @@ def test_times_of_the_last_millisecond_of_all(tmp_path):
     found = ds.to_arrow(["sid"], where="at >= '9999-12-31 23:59:59.999999'")
     assert found["sid"].to_pylist() == [0, 10]
     assert ds.check().ok
+
+
+def test_the_table_of_one_dataset_makes_another(tmp_path, ds):
+    table = ds.to_arrow()
+    for given in (table, table.to_reader(max_chunksize=2), table.slice(0, 0)):
+        copy = tl.dataset(str(tmp_path / f"copy-{type(given).__name__}-{len(table)}-{id(given)}"))
+        copy.extend(given)
+        assert copy.schema == ds.schema
+    few = tl.dataset(str(tmp_path / "few"))
+    few.extend(table.append_column("more", pa.array(range(len(table)))))
+    assert few.schema == tl.types.SampleSchema({**ds.schema, "more": "int64"})
+    assert few["image"].encoded(0) == ds["image"].encoded(0)
+    np.testing.assert_array_equal(few["training/boxes"][2], ds["training/boxes"][2])
+    strange = table.schema.field("size").with_metadata({"tensorlake.type": '{"kind":"future"}'})
+    with pytest.raises(tl.FormatError, match=r"column 'size'.*'future'"):
+        tl.dataset(str(tmp_path / "future")).extend(
+            table.select(["size"]).cast(pa.schema([strange]))
+        )

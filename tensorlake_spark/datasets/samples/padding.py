@@ -7,12 +7,39 @@ from typing import Any
 
 import numpy as np
 
+from tensorlake_spark.datasets.types.base import Type
+from tensorlake_spark.datasets.types.media.images import Image
+from tensorlake_spark.datasets.types.media.masks import BinaryMask, SegmentMask
+from tensorlake_spark.datasets.types.tensors import ArrayType
 from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError
+from tensorlake_spark.tensor.spec import dtype_of
 
 Array = np.ndarray[Any, Any]
 
+Blank = tuple[np.dtype[Any], tuple[int, ...]]
+"""Dtype and shape of the smallest array that a type takes."""
 
-def padded(samples: Sequence[Array | None], fill: Any = 0) -> Array:
+
+def blank_of(kind: Type) -> Blank | None:
+    """Return the smallest array that a type takes; None if it has no arrays, or arrays of any rank.
+
+    Examples
+    --------
+    >>> from tensorlake_spark.datasets.types import BoundingBox, Tensor
+    >>> blank_of(BoundingBox("xyxy")), blank_of(Tensor("int16"))
+    ((dtype('float32'), (0, 4)), None)
+    """
+    if isinstance(kind, ArrayType):
+        dtype, shape = kind.fixed()
+        return None if shape is None else (dtype_of(dtype), tuple(n or 0 for n in shape))
+    if isinstance(kind, Image) and kind.channels is not None:
+        return dtype_of(kind.dtype), (0, 0) if kind.channels == 1 else (0, 0, kind.channels)
+    if isinstance(kind, (BinaryMask, SegmentMask)):
+        return np.dtype(bool if isinstance(kind, BinaryMask) else kind.dtype), (0, 0)
+    return None
+
+
+def padded(samples: Sequence[Array | None], fill: Any = 0, blank: Blank | None = None) -> Array:
     """Return arrays of one rank as one array, each filled up at the end of its axes to the longest.
 
     Parameters
@@ -21,6 +48,8 @@ def padded(samples: Sequence[Array | None], fill: Any = 0) -> Array:
         None is all fill.
     fill : scalar
         What stands where a sample has nothing.
+    blank : (dtype, tuple of int), optional
+        What the array is like where no sample tells; see `blank_of`.
 
     Returns
     -------
@@ -29,7 +58,7 @@ def padded(samples: Sequence[Array | None], fill: Any = 0) -> Array:
     Raises
     ------
     InvalidSampleError
-        If samples have different ranks or dtypes, or if all of them are None.
+        If samples have different ranks or dtypes, or if all of them are None and there is no `blank`.
     InvalidOptionError
         If their dtype has no such value as `fill`.
 
@@ -40,6 +69,10 @@ def padded(samples: Sequence[Array | None], fill: Any = 0) -> Array:
     """
     arrays = [None if one is None else np.asarray(one) for one in samples]
     kinds = {(one.ndim, one.dtype) for one in arrays if one is not None}
+    least: tuple[int, ...] = ()
+    if not kinds and blank is not None:
+        least = blank[1]
+        kinds = {(len(least), blank[0])}
     if len(kinds) != 1:
         said = ", ".join(f"{dtype} with {ndim} axes" for ndim, dtype in sorted(kinds, key=str))
         raise InvalidSampleError(
@@ -47,8 +80,9 @@ def padded(samples: Sequence[Array | None], fill: Any = 0) -> Array:
             f"{said or 'none that are not null'}"
         )
     ((ndim, dtype),) = kinds
-    shapes = np.array([(0,) * ndim if one is None else one.shape for one in arrays], np.int64)
-    longest = shapes.reshape(len(arrays), ndim).max(axis=0)
+    least = least or (0,) * ndim
+    shapes = [least, *(one.shape for one in arrays if one is not None)]
+    longest = np.array(shapes, np.int64).max(axis=0)
     try:
         _check_kept(fill, dtype)
         out = np.full((len(arrays), *longest.tolist()), fill, dtype)

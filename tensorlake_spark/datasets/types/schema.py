@@ -215,13 +215,17 @@ class SampleSchema(Mapping[str, Type]):
     # ------------------------------------------------------------------ from samples
 
     @classmethod
-    def infer(cls, samples: Any) -> SampleSchema:
+    def infer(
+        cls, samples: Any, declared: Mapping[str, Mapping[str, Type]] | None = None
+    ) -> SampleSchema:
         """Return a schema that fits the first samples.
 
         Parameters
         ----------
         samples : mapping of columns, or sequence of mappings
             A dict of lists, or a list of dicts. What is null in all samples has no type.
+        declared : mapping, optional
+            What `declared_types` found. These columns of a dict of lists are not guessed.
 
         Raises
         ------
@@ -237,16 +241,34 @@ class SampleSchema(Mapping[str, Type]):
             'y': Scalar('int64'),
         })
         """
-        columns: dict[str, list[Any]] = {}
+        columns: dict[str, Any] = {}
         if isinstance(samples, Mapping):
-            columns = {name: list(values) for name, values in samples.items()}
+            columns = dict(samples)
         else:
             for sample in samples:
                 if not isinstance(sample, Mapping):
                     raise InvalidOptionError(f"a sample is a dict, not {type(sample).__name__}")
                 for name, value in _flat(list(sample.items()), ""):
                     columns.setdefault(name, []).append(value)
-        return cls({name: guess(name, values) for name, values in columns.items()})
+        known = declared or {}
+        types = [known.get(name) or {name: guess(name, columns[name])} for name in columns]
+        return cls([pair for some in types for pair in some.items()] or {})
+
+
+def declared_types(schema: pa.Schema) -> dict[str, dict[str, Type]]:
+    """Return the columns of each field that has types of ours, as the fields of another dataset's table have.
+
+    Raises
+    ------
+    FormatError
+        If a type is not known.
+
+    Examples
+    --------
+    >>> declared_types(SampleSchema({"box/xy": "f4"}).to_arrow())
+    {'box': {'box/xy': Scalar('float32')}}
+    """
+    return {field.name: dict(_columns(field, field.name)) for field in schema if _is_group([field])}
 
 
 def column_of(batch: pa.RecordBatch | pa.Table, name: str) -> pa.Array | pa.ChunkedArray:
@@ -411,9 +433,9 @@ def _columns(field: pa.Field, name: str) -> Iterator[tuple[str, Type]]:
         yield name, type_of_arrow(field.type, field.nullable)
 
 
-def _is_group(kind: pa.StructType) -> bool:
-    """Whether a field of a struct, or of a struct in it, has a type of ours."""
+def _is_group(fields: Iterable[pa.Field]) -> bool:
+    """Whether one of the fields, or of the fields of a struct among them, has a type of ours."""
     return any(
         KEY in (f.metadata or {}) or (pa.types.is_struct(f.type) and _is_group(f.type))
-        for f in kind
+        for f in fields
     )

@@ -120,6 +120,12 @@ class BatchMaking:
         self._rank, self._world = rank, world_size
         self._key, self._transform, self._collate = key, transform, collate
         self._skips, self._stats = skips, stats
+        changed = transform if isinstance(transform, Mapping) else source.names
+        self._blanks = {
+            name: blank
+            for name, blank in source.blanks.items()
+            if transform is None or name not in changed
+        }
         self._lying = source.lying if order.shuffle == "block" else None
         given = transform.values() if isinstance(transform, Mapping) else [transform]
         self._random = {id(one) for one in given if takes_rng(one)}
@@ -269,7 +275,7 @@ class BatchMaking:
             if isinstance(found, list):
                 return self._collated(number, found, fetched)
             collate = self._collate
-            return collated(found, collate if isinstance(collate, str) else None)
+            return collated(found, collate if isinstance(collate, str) else None, self._blanks)
         except UnlikeSample as error:
             said = f"{self._named(error.number, fetched)}, in batch {number}: {error.reason}"
             raise InvalidSampleError(said) from error

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.datasets.samples.padding import padded
+from tensorlake_spark.datasets.samples.padding import Blank, padded
 from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError
 from tensorlake_spark.loader.columns.values import Values
 from tensorlake_spark.tensor.sparse import SparseTensor
@@ -54,7 +54,11 @@ def check_collate(collate: Any) -> Collate:
     )
 
 
-def collated(columns: Mapping[str, Values], collate: str | None) -> Batch:
+def collated(
+    columns: Mapping[str, Values],
+    collate: str | None,
+    blanks: Mapping[str, Blank] | None = None,
+) -> Batch:
     """Return columns as a batch.
 
     Parameters
@@ -65,6 +69,9 @@ def collated(columns: Mapping[str, Values], collate: str | None) -> Batch:
         What becomes of lists of arrays: ``"pad"`` fills each up with zeros to the longest, ``"stack"`` wants all of
         one shape, otherwise they stay lists. A SparseTensor becomes an ndarray with ``"dense"``, and with ``"list"`` a
         list of its slices.
+    blanks : mapping of str to (dtype, tuple of int), optional
+        What an array of no values is in columns that have arrays; see `padding.blank_of`. Where all samples of another
+        column are null they stay a list, as they do beside numbers and texts.
 
     Raises
     ------
@@ -76,10 +83,13 @@ def collated(columns: Mapping[str, Values], collate: str | None) -> Batch:
     >>> collated({"x": [np.array([1, 2]), np.array([3])]}, "pad")["x"].tolist()
     [[1, 2], [3, 0]]
     """
-    return {name: _collated(name, values, collate) for name, values in columns.items()}
+    known = blanks or {}
+    return {
+        name: _collated(name, values, collate, known.get(name)) for name, values in columns.items()
+    }
 
 
-def _collated(name: str, values: Values, collate: str | None) -> Values:
+def _collated(name: str, values: Values, collate: str | None, blank: Blank | None) -> Values:
     if isinstance(values, SparseTensor):
         if collate == "dense":
             return values.todense()  # type: ignore[no-any-return]
@@ -88,9 +98,11 @@ def _collated(name: str, values: Values, collate: str | None) -> Values:
         return values
     if not all(isinstance(value, np.ndarray) or value is None for value in values):
         return values
+    if blank is None and all(value is None for value in values):
+        return values
     if collate == "pad":
         try:
-            return padded(values)
+            return padded(values, 0, blank)
         except InvalidSampleError as error:
             kinds = [None if value is None else (value.ndim, value.dtype) for value in values]
             first = next((kind for kind in kinds if kind is not None), None)

@@ -11,6 +11,7 @@ import numpy as np
 from pyarrow.parquet import FileMetaData
 
 from tensorlake_spark.datasets.apart.stored_parts import StoredParts
+from tensorlake_spark.datasets.samples.padding import Blank, blank_of
 from tensorlake_spark.datasets.samples.sample_reading import parts_of
 from tensorlake_spark.delta.samples.scattered.scattered_rows import ScatteredRows
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
@@ -96,6 +97,11 @@ class DatasetSamples:
             parts = parts.reading_by(self._ranges.over)
         self.parts = parts
         self._transforms, self._memory = dict(transforms), memory
+        self.blanks: Mapping[str, Blank] = {
+            name: blank
+            for name, kind in parts.schema.items()
+            if name in names and name not in transforms and (blank := blank_of(kind)) is not None
+        }
         self._rows: dict[int, ScatteredRows] = {}
         self._copies = BatchBuffers(memory // _COPIES, _LEAST_COPIES)
         self._readings = readings_of(parts, names, self._rows_of, transforms)

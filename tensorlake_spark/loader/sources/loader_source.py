@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from tensorlake_spark.datasets.samples.padding import Blank
 from tensorlake_spark.loader.columns.values import Array, Values
 
 MOST_TOLD = 256
@@ -81,6 +82,10 @@ class SampleSource(Protocol):
     what: str
     version: int | None
     names: tuple[str, ...]
+
+    @property
+    def blanks(self) -> Mapping[str, Blank]:
+        """What an array of no values is, of columns that have arrays of a known rank; see `padding.blank_of`."""
 
     @property
     def identity(self) -> bytes:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from pyarrow.parquet import FileMetaData
 
+from tensorlake_spark.datasets.samples.padding import Blank
 from tensorlake_spark.delta.files.footer import learn_footers
 from tensorlake_spark.delta.files.scan import footers
 from tensorlake_spark.errors import InvalidOptionError, TensorLakeError
@@ -67,6 +68,7 @@ class TensorSamples:
             for name, ref in refs.items()
         }
         self.axis = axis
+        self.blanks: Mapping[str, Blank] = {}  # no slice is null
         for name, blocks in self._blocks.items():
             if len(blocks) != len(self):
                 raise InvalidOptionError(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from tensorlake_spark.datasets.samples.padding import Blank
 from tensorlake_spark.loader.columns.values import Array, Values
 from tensorlake_spark.loader.sources.dataset_samples import DatasetSamples
 from tensorlake_spark.loader.sources.loader_source import FetchedSamples, Told
@@ -122,6 +123,12 @@ class ViewSamples:
         if self._samples is None:
             return row
         return f"{row}, which is {self._samples.described(int(self._positions[position]))}"
+
+    @property
+    def blanks(self) -> Mapping[str, Blank]:
+        """What an array of no values is, for columns of the dataset; see `padding.blank_of`."""
+        known = {} if self._samples is None else self._samples.blanks
+        return {name: known[of] for name, of in self._stored.items() if of in known}
 
     def draws(self) -> Mapping[str, int]:
         """Return how many random numbers a row takes, for columns of the dataset."""

@@ -6,7 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes
 
-from tensorlake_spark.datasets.samples.padding import padded
+from tensorlake_spark.datasets.samples.padding import blank_of, padded
+from tensorlake_spark.datasets.types import (
+    BinaryMask,
+    Embedding,
+    Image,
+    Json,
+    Keypoints,
+    SegmentMask,
+    Sequence,
+    Tensor,
+)
 from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError
 
 
@@ -66,3 +76,29 @@ def test_a_fill_does_not_become_another_number(fill, dtype):
 def test_a_fill_of_another_type_that_is_the_same_number(fill, dtype):
     found = padded([np.zeros(2, dtype), np.zeros(1, dtype)], fill)
     np.testing.assert_array_equal(found[1, 1], np.array(fill, dtype))
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "dtype"),
+    [
+        (Tensor("int16", (None, 3)), (0, 3), "int16"),
+        (Embedding(4, "float32", quantize="int8"), (4,), "float32"),
+        (Keypoints(["eye", "ear"]), (0, 2, 3), "float32"),
+        (Image("png", channels=3), (0, 0, 3), "uint8"),
+        (Image("png", channels=1, dtype="uint16"), (0, 0), "uint16"),
+        (BinaryMask(), (0, 0), "bool"),
+        (SegmentMask(["sky"]), (0, 0), "uint8"),
+    ],
+)
+def test_nulls_alone_are_padded_to_what_their_type_says(kind, shape, dtype):
+    found = padded([None, None], -1 if dtype == "float32" else 1, blank_of(kind))
+    assert found.shape == (2, *shape)
+    assert found.dtype == dtype
+    assert padded([], 0, blank_of(kind)).shape == (0, *shape)
+    there = np.ones([n or 2 for n in shape], dtype)
+    assert padded([there, None], 0, blank_of(kind)).shape == (2, *there.shape)
+
+
+@pytest.mark.parametrize("kind", [Tensor("int16"), Image("png"), Json(), Sequence("int64")])
+def test_a_type_without_arrays_of_one_rank_says_nothing(kind):
+    assert blank_of(kind) is None

@@ -18,7 +18,7 @@ from tensorlake_spark.datasets.types import (
     Tensor,
     Text,
 )
-from tensorlake_spark.datasets.types.schema import KEY, column_of
+from tensorlake_spark.datasets.types.schema import KEY, column_of, declared_types
 
 SCHEMA = SampleSchema(
     {
@@ -167,3 +167,11 @@ def test_a_schema_is_inferred_from_samples_and_from_columns():
         SampleSchema.infer([{"x": None}])
     with pytest.raises(tl.InvalidOptionError, match="a sample is a dict"):
         SampleSchema.infer([1])
+
+
+def test_declared_types_are_not_guessed():
+    schema = SampleSchema({"x": Tensor("int16", (None,)), "g/y": "int64"})
+    declared = declared_types(schema.to_arrow(sid=False).append(pa.field("more", pa.int8())))
+    assert declared == {"x": {"x": schema["x"]}, "g": {"g/y": schema["g/y"]}}
+    found = SampleSchema.infer({"more": [1], "x": [None], "g": [{"y": None}]}, declared)
+    assert list(found.items()) == [("more", found["more"]), *schema.items()]

@@ -166,6 +166,28 @@ def test_ragged_ones_padded(digits):
     np.testing.assert_array_equal(first[7, :3], digits["boxes"][7])
 
 
+@pytest.mark.parametrize("workers", [2, "processes"])
+def test_batches_of_nulls_do_not_end_an_epoch(tmp_path, workers):
+    boxes = tl.types.BoundingBox("xyxy")
+    ds = tl.dataset(str(tmp_path), {"boxes": boxes, "label": "int32", "x": boxes})
+    ds.extend({"boxes": [None] * 4, "label": [None] * 4, "x": [None] * 4})
+    ds.append({"boxes": [[0, 0, 1, 1]], "label": 5, "x": [[0, 0, 1, 1]]})
+    double = {"x": _twice}
+    with ds.loader(2, collate="pad", workers=workers, transform=double) as loader:
+        found = list(loader)
+    assert [batch["boxes"].shape for batch in found] == [(2, 0, 4), (2, 0, 4), (1, 1, 4)]
+    assert [list(batch["label"]) for batch in found] == [[None] * 2, [None] * 2, [5]]
+    assert found[0]["x"] == [None, None]  # the transform may make anything of it
+    shapes = [
+        b["b"].shape for b in ds.query("SELECT boxes AS b FROM dataset").loader(2, collate="pad")
+    ]
+    assert shapes == [(2, 0, 4), (2, 0, 4), (1, 1, 4)]
+
+
+def _twice(value):
+    return None if value is None else value * 2
+
+
 def test_what_a_transform_raises_names_the_sample(digits):
     def failing(sample):
         return {"y": 1 / (int(sample["label"]) - 5)}

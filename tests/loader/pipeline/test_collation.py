@@ -38,9 +38,16 @@ def test_padding_of_other_ranks_names_the_column():
     with pytest.raises(tl.InvalidSampleError, match="column 'x' with collate=\"pad\"") as caught:
         collated({"x": [None, np.zeros(2), np.zeros((2, 2))]}, "pad")
     assert caught.value.number == 2
-    with pytest.raises(UnlikeSample, match="none that are not null") as caught:
-        collated({"x": [None, None]}, "pad")
-    assert caught.value.number == 0
+
+
+def test_a_batch_of_nulls_is_what_its_column_is_in_others():
+    columns = {"x": [None, None], "label": [None, None]}
+    found = collated(columns, "pad", {"x": (np.dtype("i2"), (0, 4))})
+    assert (found["x"].shape, found["x"].dtype) == ((2, 0, 4), np.int16)
+    assert found["label"] == [None, None]
+    assert collated(columns, "stack")["label"] == [None, None]
+    with pytest.raises(UnlikeSample, match="column 'x' is null"):
+        collated(columns, "stack", {"x": (np.dtype("i2"), (4,))})
 
 
 def test_stacking():
