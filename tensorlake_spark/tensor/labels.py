@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -185,14 +185,21 @@ class Regular:
             raise InvalidTensorError(f"bins have a length above 0, not {self.step!r}")
 
     @property
+    def _is_whole(self) -> bool:
+        return type(self.start) is int and type(self.step) is int
+
+    @property
     def _origin(self) -> Any:
         return np.array(self.start, f"datetime64[{self.unit}]")
 
     def array(self, count: int) -> np.ndarray[Any, Any]:
         """Return where the first `count` bins start."""
-        return self._starts(np.arange(count))
+        return self.starts(np.arange(count))
 
-    def _starts(self, bins: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def starts(self, bins: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return where bins start, by their numbers."""
+        if self._is_whole:
+            return self._computed(bins, lambda k: self.start + k * self.step)
         if self.unit is None:
             return np.asarray(self.start + bins * self.step)
         return np.asarray(
@@ -201,6 +208,8 @@ class Regular:
 
     def places(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Return the bin of every value, negative before the first one."""
+        if self._is_whole and values.dtype.kind in "iu":  # doubles have not all numbers above 2^53
+            return self._computed(values, lambda value: (value - self.start) // self.step)
         if self.unit is None:
             # A value on an edge belongs to the bin that begins there, whatever binary fractions do.
             exact = (values.astype(np.float64) - self.start) / self.step
@@ -209,6 +218,15 @@ class Regular:
             return np.asarray(bins, np.int64)
         since = values.astype(f"datetime64[{self.unit}]") - self._origin
         return np.asarray(since.astype(np.int64) // int(self.step))
+
+    def _computed(
+        self, numbers: np.ndarray[Any, Any], function: Callable[[Any], Any]
+    ) -> np.ndarray[Any, Any]:
+        """Return a linear function of integers, by NumPy where int64 has room for all that comes up, else by Python."""
+        ends = [int(numbers.min()), int(numbers.max())] if numbers.size else []
+        if all(abs(number) < 2**61 for number in (self.start, *ends, *map(function, ends))):
+            return np.asarray(function(numbers.astype(np.int64)))
+        return np.array([function(int(number)) for number in numbers], object)
 
     def index(self, label: Any, length: int) -> Any:
         """Return the index, slice or indices of a value, a slice or a list; see `Listed.index`.
@@ -237,18 +255,17 @@ class Regular:
         if first < 0:
             raise UnknownLabelError(f"label {label!r} lies before the first bin, {self.start!r}")
         if first >= length:
-            last = self._starts(np.array([max(length, 1) - 1]))[0]
-            where = (
-                f"behind the last bin, {last}" if length else f"in no bin: the first will be {last}"
-            )
-            raise UnknownLabelError(f"label {label!r} lies {where}")
+            last = self.starts(np.array([max(length, 1) - 1]))[0]
+            where = "behind the last bin," if length else "in no bin: the first will be"
+            raise UnknownLabelError(f"label {label!r} lies {where} {last}")
         return first
 
     def _span(self, label: Any) -> tuple[int, int]:
         """Return the first bin that a value would be in, and the one after the last, whether there or not."""
         try:
             if self.unit is None:
-                first = int(self.places(np.array([float(label)]))[0])
+                is_whole = isinstance(label, (int, np.integer)) and -(2**63) <= label < 2**63
+                first = int(self.places(np.array([label if is_whole else float(label)]))[0])
                 stop = first + 1
             else:
                 time = np.datetime64(label)

@@ -87,6 +87,21 @@ def test_bins():
     np.testing.assert_allclose(degrees.array(3), [40.5, 40.51, 40.52])
 
 
+@pytest.mark.parametrize("start", [0, 2**53, 2**61, 2**63 - 40, 2**63, -(2**63), -(2**70)])
+@pytest.mark.parametrize("step", [1, 7])
+def test_bins_of_integers_are_exact(start, step):
+    """Doubles do not have all of them above 2^53, and int64 none above 2^63."""
+    ids = Regular(start, step)
+    assert ids.array(20).tolist() == [start + k * step for k in range(20)]
+    for value in (start + 8 * step, start + 9 * step - 1, start + 8):
+        if abs(value) < 2**63:
+            assert ids.index(value, 20) == (value - start) // step
+            assert ids.index(np.int64(value), 20) == (value - start) // step
+            assert ids.places(np.array([value] * 2)).tolist() == [(value - start) // step] * 2
+            assert ids.index([value], 20).tolist() == [(value - start) // step]
+    assert ids.array(0).tolist() == ids.places(np.zeros(0, "i8")).tolist() == []
+
+
 @pytest.mark.parametrize(
     ("labels", "message"),
     [

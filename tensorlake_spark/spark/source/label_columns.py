@@ -83,10 +83,9 @@ def _shown(index: np.ndarray[tuple[int], np.dtype[np.int64]], labels: Labels) ->
         if isinstance(kind, t.StringType):
             values = [str(value) for value in values]
         return pa.array(values).take(pa.array(index))
+    starts = labels.starts(index)
     if labels.unit is None:
-        return pa.array(labels.start + index * labels.step)
-    steps = (index * int(labels.step)).astype(f"timedelta64[{labels.unit}]")
-    times = np.array(labels.start, f"datetime64[{labels.unit}]") + steps
+        return pa.array(starts)
     return pa.array(
-        times.astype("datetime64[D]" if isinstance(kind, t.DateType) else "datetime64[us]")
+        starts.astype("datetime64[D]" if isinstance(kind, t.DateType) else "datetime64[us]")
     )
