@@ -54,7 +54,7 @@ def axes_of(axis: Any, ndim: int) -> Axes:
 
 
 def numbers(x: Any) -> Array:
-    """Return a value as an array of numbers.
+    """Return a value as an array of numbers; what NumPy has no dtype of its own for, such as bfloat16, as float32.
 
     Raises
     ------
@@ -67,6 +67,8 @@ def numbers(x: Any) -> Array:
     array([1, 2])
     """
     array = np.asarray(x)
+    if array.dtype.isbuiltin == 2:  # added to NumPy by ml_dtypes
+        return array.astype(np.float32)
     if array.dtype.kind not in "biufc" and array.dtype.kind in "OSUMmV":
         raise TypeError(f"values of type {array.dtype} are not numbers")
     return array

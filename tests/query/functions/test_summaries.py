@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import tensorlake_spark as tl
 from tensorlake_spark.query.functions.expressions import evaluate
 from tensorlake_spark.query.functions.registry import find
 from tensorlake_spark.query.functions.row_values import Constant, RowError, expanded
@@ -228,3 +229,20 @@ def test_means_of_many_large_arrays_are_those_of_each(dtype):
     assert np.array_equal(found, [np.mean(one, dtype="f8") for one in part]) or dtype == "f4"
     assert np.allclose(found, part.reshape(6, -1).mean(1), rtol=1e-5)
     assert np.allclose(evaluate(node[1], {"x": part}, 6), part.mean(1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_small_floats_are_numbers(dtype, tmp_path):
+    x = np.arange(12).reshape(3, 4).astype(dtype)
+    ds = tl.dataset(str(tmp_path), {"x": tl.types.Tensor(dtype, (4,))})
+    ds.extend({"x": x})
+    wide = x.astype("f4")
+    for name in ORACLE:
+        found = ds.query(f"SELECT {name}(x) AS found FROM dataset")["found"][:]
+        np.testing.assert_allclose(found, [ORACLE[name](row) for row in wide], rtol=1e-6)
+    far = ds.query(
+        "SELECT max(x[3]) AS most, max(l2_distance(x, [0, 0, 0, 0])) AS far FROM dataset"
+    )
+    assert far["most"][0] == wide[2, 3]
+    assert far["far"][0] == pytest.approx(np.linalg.norm(wide[2]))
+    assert len(ds.query("SELECT * FROM dataset WHERE mean(x) > 5 ORDER BY x[0]")) == 2
