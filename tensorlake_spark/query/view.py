@@ -12,6 +12,7 @@ import pyarrow as pa
 from tensorlake_spark.datasets.samples.sample_selection import select_samples
 from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.datasets.types.guessing import guess
+from tensorlake_spark.datasets.types.plain import type_of_arrow
 from tensorlake_spark.errors import (
     InvalidOptionError,
     InvalidQueryError,
@@ -21,11 +22,11 @@ from tensorlake_spark.errors import (
 from tensorlake_spark.query.engine.read_report import ReadReport, report_of
 from tensorlake_spark.query.planning.plan import Plan
 from tensorlake_spark.query.sources.dataset_source import DatasetSource
-from tensorlake_spark.query.sources.source_columns import Lazy, Output, Stored, is_collected
+from tensorlake_spark.query.sources.source_columns import Lazy, Stored, is_collected
 from tensorlake_spark.query.sources.table_source import TableSource
 from tensorlake_spark.query.views.view_rows import ViewRows
 from tensorlake_spark.query.views.view_tables import arrow_of, frame_of, html_of
-from tensorlake_spark.query.views.view_values import output_values, without_elements
+from tensorlake_spark.query.views.view_values import first_values, output_values
 
 if TYPE_CHECKING:
     from tensorlake_spark.datasets.dataset import Dataset
@@ -84,11 +85,9 @@ class View:
     def types(self) -> dict[str, Type]:
         """The type of each column: that of the dataset that it comes from, or one that fits computed values.
 
-        The type of a computed column is guessed from its first values.
+        The type of a computed column is guessed from its first values; without any it is that of nulls.
         """
-        return {
-            name: self._type(name, output) for name, output in self._plan.result.outputs.items()
-        }
+        return {name: self._type(name) for name in self.names}
 
     @property
     def dataset(self) -> Dataset | None:
@@ -214,21 +213,22 @@ class View:
                 )
         return [*columns]
 
-    def _type(self, name: str, output: Output) -> Type:
+    def _type(self, name: str) -> Type:
+        output = self._plan.result.outputs[name]
         if isinstance(output, Stored) and output.type is not None:
             return output.type
         if isinstance(output, Lazy) and output.bare is not None:
             leaf = output.bare
             return leaf.source.dataset.schema[leaf.column]
         if isinstance(output, Stored):
-            from tensorlake_spark.datasets.types.plain import type_of_arrow
-
             return type_of_arrow(self._table.column(output.ref[1]).type, True)
-        values = without_elements(output, self._table.slice(0, 64), self._state.run.evaluation)
+        values = first_values(output, self._table, self._state.run.evaluation)
+        if not values:
+            return type_of_arrow(pa.null())
         if is_collected(output) and any(isinstance(one, list) for one in values):
             # A group is an array where its tensors are of one shape: beside lists it is a list, too.
             values = [[*one] if isinstance(one, np.ndarray) else one for one in values]
-        return guess(name, values)
+        return guess(name, values, "materialize with types=")
 
     # ------------------------------------------------------------------ other forms
 

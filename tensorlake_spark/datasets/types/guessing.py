@@ -34,7 +34,7 @@ _ENDINGS: dict[str, Type] = {
 }  # fmt: skip
 
 
-def guess(name: str, values: Iterable[Any]) -> Type:
+def guess(name: str, values: Iterable[Any], remedy: str = "give schema=") -> Type:
     """Return the type that fits some values.
 
     Numbers and dates give scalars, texts `Text`, arrays `Tensor` (with the lengths that all of them share), bytes
@@ -46,6 +46,8 @@ def guess(name: str, values: Iterable[Any]) -> Type:
         Of the column, for messages.
     values : iterable
         Some of its values; None counts for nothing.
+    remedy : str
+        How a user says the type, for messages.
 
     Raises
     ------
@@ -59,20 +61,20 @@ def guess(name: str, values: Iterable[Any]) -> Type:
     """
     there = [value for value in values if value is not None]
     if not there:
-        raise InvalidOptionError(f"column {name!r} has no value to tell its type by; give schema=")
-    found = [*dict.fromkeys(_one(name, value) for value in there)]
+        raise InvalidOptionError(f"column {name!r} has no value to tell its type by; {remedy}")
+    found = [*dict.fromkeys(_one(name, value, remedy) for value in there)]
     out = found[0]
     for other in found[1:]:
         joined = _joined(out, other)
         if joined is None:
             raise InvalidOptionError(
-                f"column {name!r} has values of {out} and of {other}; give schema="
+                f"column {name!r} has values of {out} and of {other}; {remedy}"
             )
         out = joined
     return out
 
 
-def _one(name: str, value: Any) -> Type:
+def _one(name: str, value: Any, remedy: str) -> Type:
     if is_pil(value):
         return Image("jpeg" if value.format == "JPEG" else "png")
     if isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__"):
@@ -95,10 +97,8 @@ def _one(name: str, value: Any) -> Type:
     if isinstance(value, dict):
         return Json()
     if isinstance(value, (list, tuple)):
-        return _of_list(name, value)
-    raise InvalidOptionError(
-        f"column {name!r} has {shown(value)}, which no type takes; give schema="
-    )
+        return _of_list(name, value, remedy)
+    raise InvalidOptionError(f"column {name!r} has {shown(value)}, which no type takes; {remedy}")
 
 
 def _of_array(name: str, array: np.ndarray[Any, Any]) -> Type:
@@ -122,11 +122,13 @@ def _of_bytes(data: bytes) -> Type:
     return Audio(sound) if sound and (sound != "mp3" or data[:3] == b"ID3") else Scalar("bytes")
 
 
-def _of_list(name: str, values: Any) -> Type:
+def _of_list(name: str, values: Any, remedy: str) -> Type:
     inner = [v for v in values if v is not None]
     if not inner:
         return _EMPTY
-    return Json() if any(isinstance(v, dict) for v in inner) else Sequence(guess(name, inner))
+    return (
+        Json() if any(isinstance(v, dict) for v in inner) else Sequence(guess(name, inner, remedy))
+    )
 
 
 _EMPTY = Sequence("float64")

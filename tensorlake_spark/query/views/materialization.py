@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from tensorlake_spark.datasets.dataset import Dataset
 from tensorlake_spark.datasets.derived.dataset_copy import (
@@ -91,20 +92,26 @@ def _columns(
 ) -> tuple[dict[Any, tuple[TensorLeaf, dict[str, str]]], dict[str, Type], set[str]]:
     """Return the columns that are copied, by the rows of datasets that they are from; all types; links to fetch."""
     tables: dict[Any, tuple[TensorLeaf, dict[str, str]]] = {}
-    kinds = view.types
+    kinds: dict[str, Type] = {}
     fetched = set()
     for name, output in view._plan.result.outputs.items():
         leaf = output.bare if isinstance(output, Lazy) else None
-        kind = kinds[name]
-        if link_in(kind) is not None and links == "fetch":
-            kinds[name] = target_of(kind)
+        wanted = as_type(types[name]) if name in types else None
+        if leaf is None:  # a type that was given is not guessed: the first values may not tell it
+            kinds[name] = wanted or replace(view._type(name), apart=False)
+            if kinds[name].storage() == pa.null():
+                raise InvalidOptionError(
+                    f"column {name!r} of the view has no value to tell its type by; give types="
+                )
+            continue
+        kinds[name] = view._type(name)
+        if link_in(kinds[name]) is not None and links == "fetch":
+            kinds[name] = target_of(kinds[name])
             fetched.add(name)
-        if leaf is None:
-            kinds[name] = replace(kinds[name], apart=False)
-        if name in types and as_type(types[name]) != kinds[name]:
-            kinds[name] = as_type(types[name])
+        if wanted is not None and wanted != kinds[name]:
+            kinds[name] = wanted
             fetched.discard(name)
-        elif leaf is not None:
+        else:
             key = leaf.source_name, leaf.key
             tables.setdefault(key, (leaf, {}))[1][name] = leaf.column
     return tables, kinds, fetched

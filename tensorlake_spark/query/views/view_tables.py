@@ -22,7 +22,7 @@ def arrow_of(view: View, names: Sequence[str]) -> pa.Table:
     """Return columns of a view as a table, tensors as their types store them."""
     outputs, table = view._plan.result.outputs, view._table
     lazies = {name: one for name in names if isinstance(one := outputs[name], Lazy)}
-    kinds = {name: view._type(name, one) for name, one in lazies.items()}
+    kinds = {name: view._type(name) for name in lazies}
     parts: dict[str, list[Any]] = {name: [] for name in kinds}
     first = 0
     for batch in view.batches([*kinds]) if kinds else ():

@@ -14,6 +14,8 @@ from tensorlake_spark.query.engine.leaf_values import stored_values
 from tensorlake_spark.query.engine.row_batches import tiled_bytes
 from tensorlake_spark.query.sources.source_columns import Lazy, Output
 
+_LOOKED_AT = 64  # rows at a time
+
 Array = np.ndarray[Any, Any]
 
 
@@ -58,13 +60,20 @@ def output_values(
     }
 
 
-def without_elements(lazy: Lazy, table: pa.Table, evaluation: Evaluation) -> list[Any]:
-    """Return the values of the rows of a table, with arrays of zeros that take no memory instead of their arrays."""
-    return [
-        _without_elements(value)
-        for some in evaluation.batches([lazy], table)
-        for value in evaluation.values(lazy, some)
-    ]
+def first_values(lazy: Lazy, table: pa.Table, evaluation: Evaluation) -> list[Any]:
+    """Return values of the first rows that are not all null, with arrays of zeros that take no memory as their arrays.
+
+    Without such rows there are none.
+    """
+    for first in range(0, table.num_rows, _LOOKED_AT):
+        values = [
+            _without_elements(value)
+            for some in evaluation.batches([lazy], table.slice(first, _LOOKED_AT))
+            for value in evaluation.values(lazy, some)
+        ]
+        if any(value is not None for value in values):
+            return values
+    return []
 
 
 def _without_elements(value: Any) -> Any:

@@ -255,3 +255,25 @@ def test_types_of_large_samples_are_guessed_a_few_at_a_time(tiled, monkeypatch):
     assert max(counts) <= 4
     groups = tiled.query("SELECT sid % 3 AS k, array_agg(scan) AS scans FROM dataset GROUP BY k")
     assert groups.types["scans"].kind in ("sequence", "tensor")
+
+
+def test_types_are_given_where_values_do_not_tell_them(tmp_path):
+    wanted = tl.types.Tensor("float64", (None,))
+    ds = tl.dataset(tmp_path / "ds", {"x": tl.types.Tensor("float32", (None,)), "n": "int32"})
+    ds.extend({"x": [None, [1, 2]], "n": [0, 1]})
+    for text, message in [
+        (
+            "SELECT x * 2 AS y FROM dataset WHERE n = 0",
+            "has no value to tell its type by; give types=",
+        ),
+        ("SELECT CASE WHEN n = 0 THEN [1] ELSE x END AS y FROM dataset", "materialize with types="),
+        ("SELECT NULL AS y FROM dataset", "give types="),
+    ]:
+        view = ds.query(text)
+        with pytest.raises(InvalidOptionError, match=message):
+            view.materialize(tmp_path / "new")
+        assert not (tmp_path / "new").exists()
+        found = view.materialize(tmp_path / f"new {len(text)}", types={"y": wanted})
+        assert dict(found.schema) == {"y": wanted}
+        for value, one in zip(found["y"][:], view["y"][:], strict=True):
+            assert one is value is None or np.array_equal(value, one)

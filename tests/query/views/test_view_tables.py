@@ -47,3 +47,25 @@ def test_html_shows_the_first_rows(view):
     assert shown.count("<tr>") == 11
     assert "uint8 of shape (8, 8, 3)" in shown
     assert "54 rows" in shown
+
+
+@pytest.fixture
+def sparse(tmp_path):
+    """Ninety nulls, and then two arrays."""
+    found = tl.dataset(tmp_path / "sparse", {"x": types.Tensor("float32", (None,)), "n": "int32"})
+    found.extend({"x": [None] * 90 + [[1.0], [2.0, 3.0]], "n": range(92)})
+    return found
+
+
+def test_the_type_of_a_column_that_begins_with_nulls_is_that_of_its_first_value(sparse):
+    view = sparse.query("SELECT x * 2 AS y, array_max(x) AS most FROM dataset")
+    assert view.types["y"].fixed() == ("float32", (None,))
+    table = view.to_arrow(["most"])
+    assert table["most"].to_pylist() == [None] * 90 + [1.0, 3.0]
+
+
+@pytest.mark.parametrize(("where", "count"), [("n < 90", 90), ("n > 100", 0)])
+def test_a_column_without_values_is_one_of_nulls(sparse, where, count):
+    table = sparse.query(f"SELECT x * 2 AS y, n FROM dataset WHERE {where}").to_arrow()
+    assert table.schema.field("y").type == pa.null()
+    assert len(table) == table["y"].null_count == count
