@@ -53,8 +53,11 @@ class FeatureReader(DataSourceReader):
         for start in range(partition.start, partition.stop, step):
             found = table.read(schema.names, slice(start, min(start + step, partition.stop)))
             columns = [_cast(column, f.type) for column, f in zip(found.columns, schema)]
-            if columns:
-                yield pa.RecordBatch.from_arrays(columns, schema=schema)
+            if not columns:  # from_arrays would forget how many rows there are
+                rows = pa.Array.from_buffers(pa.struct([]), found.num_rows, [None])
+                yield pa.RecordBatch.from_struct_array(rows)
+                continue
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def features_of(options: ReadOptions, snapshot: Snapshot) -> FeatureTable:

@@ -63,6 +63,14 @@ def test_columns_come_as_asked(spark, path):
     assert [r.age for r in found] == [None, 54]
 
 
+def test_rows_without_a_column_are_counted(spark, path, tmp_path):
+    assert read(spark, path, columns="[]").count() == 3
+    assert read(spark, path, columns="[]", id="many", slice="5:").count() == 19_995
+    lake = tl.open(tmp_path)
+    lake.features("ctr").write(TABLE.select(["age"])).deprecate(["age"])
+    assert read(spark, str(tmp_path)).selectExpr("1 one").collect() == [(1,)] * 3
+
+
 def test_many_partitions(spark, path):
     found = read(
         spark, path, id="many", columns="f3,f39", slice="100:20000", maxPartitionBytes="65536"
