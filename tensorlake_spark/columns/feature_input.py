@@ -70,7 +70,7 @@ def cast_to(table: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
         kind = types.get(field.name, field.type)
         if field.type != kind:
             try:
-                column = table.column(place).cast(kind)
+                column = _cast(table.column(place), kind)
             except pa.ArrowException as error:
                 raise InvalidTensorError(
                     f"column {field.name!r} of type {field.type} does not fit the feature, which has {kind}: {error}; "
@@ -78,6 +78,48 @@ def cast_to(table: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
                 ) from error
             table = table.set_column(place, field.name, column)
     return table
+
+
+def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """Return a column in another type; raise ArrowInvalid if a value does not fit it."""
+    if pa.types.is_integer(column.type) and pa.types.is_temporal(kind):
+        # Arrow takes integers of the same width alone.
+        column = column.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
+    found = column.cast(kind)
+    if pa.types.is_floating(kind) and not pa.types.is_boolean(column.type):
+        too_large = np.isinf(found.to_numpy()) & np.isfinite(column.to_numpy())
+        if too_large.any():  # Arrow makes them infinite
+            value = column[int(np.argmax(too_large))]
+            raise pa.ArrowInvalid(f"{value} is too large for {kind}")
+    return found
+
+
+def check_rows_of_spark(schema: pa.Schema, types: Mapping[str, pa.DataType]) -> pa.Schema:
+    """Return the schema of a DataFrame as features may have it.
+
+    Spark's only type for all values of uint64 is a decimal of 20 digits. So a feature of uint64 takes such a column,
+    as the view ``features`` has it.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        Its columns in Arrow.
+    types : mapping of str to pyarrow.DataType
+        The types of the features that it continues, by name.
+
+    Raises
+    ------
+    InvalidTensorError, UnsupportedDtypeError
+        As `table_of`.
+    """
+    unsigned, decimal = pa.uint64(), pa.decimal128(20, 0)
+    fields = [
+        field.with_type(unsigned)
+        if field.type == decimal and types.get(field.name) == unsigned
+        else field
+        for field in schema
+    ]
+    return table_of(pa.schema(fields).empty_table()).schema
 
 
 def _check_names(names: Sequence[Any]) -> None:

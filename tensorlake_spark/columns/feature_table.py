@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -136,7 +136,7 @@ class FeatureTable(FeatureCommits):
         >>> len(features.append(pa.table({"score": [1.0], "age": [54]})))
         3
         """
-        with self._rows_of(table) as given:
+        with self._rows_of(table, self._set.types if self._set else {}) as given:
 
             def change(now: FeatureChange) -> None:
                 if isinstance(given, pa.Table):
@@ -147,12 +147,17 @@ class FeatureTable(FeatureCommits):
             return self._change_anew("append", _nbytes(given), change, transaction)
 
     @contextmanager
-    def _rows_of(self, data: Any) -> Iterator[pa.Table | RowsElsewhere]:
-        """Take rows as an Arrow table; those of a DataFrame of Spark, or elsewhere, stay where they are."""
+    def _rows_of(
+        self, data: Any, types: Mapping[str, pa.DataType] | None = None
+    ) -> Iterator[pa.Table | RowsElsewhere]:
+        """Take rows as an Arrow table; those of a DataFrame of Spark, or elsewhere, stay where they are.
+
+        `types` are those of the features that the rows continue.
+        """
         if type(data).__module__.startswith("pyspark."):
             from tensorlake_spark.spark.frames.feature_frame import FrameRows
 
-            with FrameRows.of(data, self._storage) as rows:
+            with FrameRows.of(data, self._storage, types or {}) as rows:
                 yield rows
         elif isinstance(data, RowsElsewhere):
             yield data

@@ -1,5 +1,7 @@
 """What may be written as features, and what is said of all else."""
 
+import datetime as dt
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -7,6 +9,8 @@ import pytest
 from feature_examples import ALL
 
 import tensorlake_spark as tl
+from tensorlake_spark.columns.feature_input import cast_to
+from tensorlake_spark.errors import InvalidTensorError
 
 
 def test_pandas_frames_are_taken(lake):
@@ -101,3 +105,30 @@ def test_pandas_columns_of_the_other_byte_order_are_taken(lake):
     frame = pd.DataFrame({"a": np.array([1.5, -2.0], ">f8"), "b": np.array([3, 4], ">i2")})
     found = lake.features("t").write(frame).read()
     assert found.equals(pa.table({"a": [1.5, -2.0], "b": pa.array([3, 4], "int16")}))
+
+
+@pytest.mark.parametrize(
+    ("array", "kind", "said"),
+    [
+        (pa.array([1e6, 1.0], pa.float32()), pa.float16(), "1000000.0 is too large for halffloat"),
+        (pa.array([None, -1e300]), pa.float32(), "-1e\\+300 is too large for float"),
+        (pa.array([70_000, None]), pa.float16(), "70000 is too large for halffloat"),
+        (pa.array([2**40]), pa.time32("s"), "not in range"),
+    ],
+)
+def test_values_that_do_not_fit_a_feature(array, kind, said):
+    with pytest.raises(InvalidTensorError, match=f"column 'x' of type .* does not fit .*{said}"):
+        cast_to(pa.table({"x": array}), {"x": kind})
+
+
+@pytest.mark.parametrize(
+    ("array", "kind", "want"),
+    [
+        (pa.array([np.inf, None, 0.5]), pa.float16(), [np.inf, None, 0.5]),
+        (pa.array([True, None]), pa.float32(), [1.0, None]),
+        (pa.array([5, None]), pa.time32("s"), [dt.time(0, 0, 5), None]),
+        (pa.array([5], pa.int32()), pa.duration("s"), [dt.timedelta(seconds=5)]),
+    ],
+)
+def test_values_that_fit_a_feature(array, kind, want):
+    assert cast_to(pa.table({"x": array}), {"x": kind})["x"].to_pylist() == want

@@ -8,7 +8,7 @@ blocks of these and encodes them. The DataFrame is computed once, so it may be o
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ from tensorlake_spark.columns.elsewhere.rows_aside import (
     sample_of,
     spans_in,
 )
-from tensorlake_spark.columns.feature_input import table_of
+from tensorlake_spark.columns.feature_input import check_rows_of_spark
 from tensorlake_spark.delta.log.data_file import discard, marked
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.spark.cluster.executor_runner import run_in
@@ -57,8 +57,8 @@ class FrameRows:
         self._files: list[AsideFile] | None = None
 
     @classmethod
-    def of(cls, frame: DataFrame, storage: Storage) -> FrameRows:
-        """Return the rows of a DataFrame.
+    def of(cls, frame: DataFrame, storage: Storage, types: Mapping[str, pa.DataType]) -> FrameRows:
+        """Return the rows of a DataFrame, which continue features of some types; those of new ones have none.
 
         Raises
         ------
@@ -66,7 +66,7 @@ class FrameRows:
             If its columns cannot be features.
         """
         schema = arrow_schema(frame.schema)
-        table_of(schema.empty_table())
+        check_rows_of_spark(schema, types)
         return cls(frame, storage, schema)
 
     def __enter__(self) -> FrameRows:

@@ -20,7 +20,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from tensorlake_spark.columns.elsewhere.rows_aside import AsideFile, put_aside
 from tensorlake_spark.columns.feature_changes import check_codec, tell_codec_kept
 from tensorlake_spark.columns.feature_encoding import appended
-from tensorlake_spark.columns.feature_input import table_of
+from tensorlake_spark.columns.feature_input import check_rows_of_spark
 from tensorlake_spark.columns.feature_reads import set_of
 from tensorlake_spark.columns.feature_table import FeatureTable
 from tensorlake_spark.delta.log.data_file import discard, marked
@@ -53,10 +53,10 @@ class FeatureWriter(DataSourceArrowWriter):
     def __init__(self, options: SparkWriteOptions, schema: t.StructType, overwrite: bool) -> None:
         self.options, self.overwrite = options, overwrite
         self.given = arrow_schema(schema)
-        table_of(self.given.empty_table())
-        check_codec(options.write.codec, self.given)  # before a task has to
         snapshot, name = self._newest(), str(options.id)
         continued = None if overwrite or snapshot is None else set_of(snapshot, name)
+        checked = check_rows_of_spark(self.given, continued.types if continued else {})
+        check_codec(options.write.codec, checked)  # before a task has to
         if continued is not None:
             tell_codec_kept(options.write.codec, continued)
         changes = Uncommitted(options.storage, snapshot)

@@ -1,5 +1,6 @@
 """Spark writes features: executors encode partitions one after the other, and the driver makes one commit."""
 
+import datetime as dt
 import os
 
 import numpy as np
@@ -10,7 +11,7 @@ from pyspark.errors import AnalysisException
 import tensorlake_spark as tl
 from tensorlake_spark.columns.elsewhere import rows_aside
 from tensorlake_spark.columns.elsewhere.feature_parts import PartEncoding
-from tensorlake_spark.errors import ConcurrentWriteError, InvalidTensorError
+from tensorlake_spark.errors import ConcurrentWriteError, InvalidTensorError, UnsupportedDtypeError
 from tensorlake_spark.spark import plain_errors
 from tensorlake_spark.spark.source.data_source import TensorDataSource
 from tensorlake_spark.spark.source.schemas import arrow_schema
@@ -214,6 +215,31 @@ def test_an_append_keeps_the_types_of_the_features(spark, path):
         write(spark.createDataFrame([(1.5, 256)], "b float, a int"), path)
     assert len(lake.features("ctr")) == 4
     assert not [name for name in os.listdir(path) if name.endswith(".arrow")]
+
+
+def test_what_spark_reads_of_features_can_be_appended_to_them(spark, path):
+    """Spark has no uint64, no times of day and no durations."""
+    table = pa.table(
+        {
+            "big": pa.array([2**64 - 1, None], pa.uint64()),
+            "at": pa.array([dt.time(0, 0, 1), None], pa.time32("s")),
+            "took": pa.array([dt.timedelta(seconds=1), None], pa.duration("ms")),
+            "day": pa.array([dt.date(2000, 1, 1), None], pa.date64()),
+            "half": pa.array([0.5, None], pa.float16()),
+        }
+    )
+    features = tl.open(path).features("ctr").write(table)
+    named = {"view": "features", "id": "ctr"}
+    frame = spark.read.format("tensor").options(**named).load(str(path))
+    write(frame, path)
+    assert tl.open(path).features("ctr").read().equals(pa.concat_tables([table, table]))
+    features = tl.open(path).features("ctr").append(frame)
+    assert features.read().equals(pa.concat_tables([table, table, table]))
+    wrong = frame.selectExpr(*frame.columns[1:], "cast(-1 as decimal(20, 0)) big")
+    with plain_errors(), pytest.raises(Exception, match=r"column 'big' of type decimal.* does not fit the feature"):  # fmt: skip
+        write(wrong, path)
+    with pytest.raises(UnsupportedDtypeError, match="feature 'big' has the type decimal"):
+        tl.open(path).features("new").write(frame)
 
 
 def test_overwrite_and_batches(spark, path):
