@@ -31,6 +31,7 @@ from tensorlake_spark.delta.log.data_file import discard, marked
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.spark.cluster.executor_runner import run_in
 from tensorlake_spark.spark.cluster.task_errors import plain_errors
+from tensorlake_spark.spark.frames.named_batches import in_arrow
 from tensorlake_spark.spark.source.schemas import arrow_schema
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class FrameRows:
         self.schema = wanted
         work = _PutAside(self._storage, self._given, wanted, self._mark)
         with plain_errors():
-            told = self._frame.mapInArrow(work, "told string").collect()
+            told = in_arrow(self._frame, work, "told string").collect()
         files = [AsideFile.from_json(row.told) for row in told]
         self._files = sorted(files, key=lambda file: file.partition)
 

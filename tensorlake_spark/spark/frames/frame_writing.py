@@ -32,6 +32,7 @@ from tensorlake_spark.spark.cluster.arguments import (
 from tensorlake_spark.spark.cluster.s3a import completed, settings_of_session
 from tensorlake_spark.spark.cluster.task_errors import plain_errors
 from tensorlake_spark.spark.frames.frame_columns import paths_of, schema_of
+from tensorlake_spark.spark.frames.named_batches import in_arrow
 from tensorlake_spark.spark.frames.partition_writing import RESERVED, PartitionWriting
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def write_samples(
     parts = PartsWriter(storage, snapshot, columns)
     try:
         with plain_errors():
-            rows = df.mapInArrow(work, "written string").collect()
+            rows = in_arrow(df, work, "written string").collect()
         done = [SampleFiles(**json.loads(row.written)) for row in rows]
         tiles, apart = inner_of(done)
         written = [*tiles, *parts.committed(apart)]
