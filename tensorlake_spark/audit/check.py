@@ -307,7 +307,7 @@ def left_over(snapshot: Snapshot, vacuum: str = "lake.vacuum()") -> list[Finding
     now = dt.datetime.now(dt.timezone.utc)
     out = []
     for file in files:
-        if file.may_have_rows and file.path not in known:
+        if file.is_left and file.path not in known:
             hours = (now - file.modified).total_seconds() / 3600
             text = (
                 f"{size_text(file.size)}, {hours:.1f} hours old: no version names it; a writer is at work or was "

@@ -24,6 +24,10 @@ from tensorlake_spark.threads import io_threads
 
 _Record = tuple[str, Probes]
 
+_ASIDE = (
+    "rows that a write of features has put aside; when no writer is at work, a vacuum deletes it"
+)
+
 
 Target = TypeVar("Target", bound=Sought)
 
@@ -62,7 +66,7 @@ class Traces(Generic[Target]):
         self._files = {file.path: file for file in listing(self.storage)}
         sizes = {path: file.size for path, file in self._files.items() if file.may_have_rows}
         self.held = {path: self.held[path] for path in sizes if path in self.held}
-        self.uncertified = {}
+        self.uncertified = {path: _ASIDE for path, file in self._files.items() if file.is_aside}
         self._read(sizes)
 
     def _read(self, sizes: Mapping[str, int]) -> None:

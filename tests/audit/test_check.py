@@ -445,6 +445,16 @@ def test_a_damaged_metadata_row(full):
 
 
 @pytest.mark.local_disk
+def test_what_a_write_of_features_by_spark_leaves_is_an_orphan(full):
+    names = [f"part-0123456789abcdef-0.{kind}" for kind in ("arrow", "left", "next")]
+    for name in (*names, "notes.arrow"):
+        Path(full.uri, name).write_bytes(b"something")
+    assert [(f.kind, f.place) for f in full.check().findings] == [("orphan", n) for n in names]
+    full.vacuum(0)
+    assert full.check().findings == ()
+
+
+@pytest.mark.local_disk
 def test_orphans_and_notes_are_notices(full):
     Path(full.uri, "part-orphan.parquet").write_bytes(only_file(full).read_bytes())
     Staging(Storage(full.uri), "a-job").write("receipt", "something")

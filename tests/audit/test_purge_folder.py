@@ -96,3 +96,24 @@ def test_an_old_file_with_unreadable_payloads_does_not_stop_a_purge(lake, x):
     assert list(lake) == []
     old.unlink()
     assert lake.purge("x", now=True).verified
+
+
+@pytest.mark.local_disk
+def test_rows_that_a_write_of_features_has_put_aside_are_told(lake):
+    """They are compressed, and do not say of which table they are: a search of bytes finds nothing in them."""
+    secret = pa.table({"age": np.arange(5000.0)})
+    lake.features("ctr").write(secret)
+    lake.write("other", np.ones(3))
+    aside = Path(lake.uri, "part-0123456789abcdef-0.arrow")
+    packed = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_file(str(aside), secret.schema, options=packed) as file:
+        file.write_table(secret)
+    receipt = lake.purge("ctr/float64", now=True)
+    assert not receipt.verified
+    ((path, why),) = receipt.uncertified
+    assert path == aside.name
+    assert "a write of features has put aside" in why
+    assert aside.exists()
+    lake.vacuum(0)
+    assert not aside.exists()
+    assert lake.purge("ctr/float64", now=True).verified

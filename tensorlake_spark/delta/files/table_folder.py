@@ -12,12 +12,15 @@ from typing import Any
 import pyarrow.fs as pafs
 
 from tensorlake_spark.delta.log import actions
+from tensorlake_spark.delta.log.data_file import PART
 from tensorlake_spark.delta.store.paths import path_of
 from tensorlake_spark.delta.store.storage import Storage, reaching
 
 LOG = f"{actions.LOG}/"
 
 _CHECKPOINT = re.compile(rf"{LOG}(\d{{20}})\.checkpoint\.(?:.*\.)?(?:parquet|json)")
+_ASIDE = re.compile(rf"{PART}[^/]+\.arrow")
+_RELAY = re.compile(rf"{PART}[^/]+\.(?:next|left)")  # what tasks of such a write tell each other
 _NAMING = ("add.path", "remove.path", "remove.deletionTimestamp", "cdc.path")
 
 
@@ -43,6 +46,16 @@ class StoredFile:
     def may_have_rows(self) -> bool:
         """Whether it may be a data file, one of the change data feed included."""
         return self.path.endswith(".parquet") and not self.path.startswith(LOG)
+
+    @property
+    def is_aside(self) -> bool:
+        """Whether a write of features by Spark has put rows aside in it; see `columns.elsewhere.rows_aside`."""
+        return bool(_ASIDE.fullmatch(self.path))
+
+    @property
+    def is_left(self) -> bool:
+        """Whether a writer leaves it only when it is interrupted, unless a version names it."""
+        return self.may_have_rows or self.is_aside or bool(_RELAY.fullmatch(self.path))
 
 
 @dataclass(slots=True)
