@@ -86,7 +86,8 @@ def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
         # Arrow takes integers of the same width alone.
         column = column.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
     found = column.cast(kind)
-    if pa.types.is_floating(kind) and not pa.types.is_boolean(column.type):
+    is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    if pa.types.is_floating(kind) and is_number:
         too_large = np.isinf(found.to_numpy()) & np.isfinite(column.to_numpy())
         if too_large.any():  # Arrow makes them infinite
             value = column[int(np.argmax(too_large))]
