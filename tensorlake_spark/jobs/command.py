@@ -86,26 +86,37 @@ def storage_options(args: argparse.Namespace) -> dict[str, str]:
     InvalidOptionError
         If one of them has no value, or is given twice; what it says is not repeated, for it may be a secret.
     """
-    if any("=" not in text for text in args.storage_option):
-        raise InvalidOptionError("a --storage-option is not NAME=VALUE")
-    return by_name((text.split("=", 1) for text in args.storage_option), "--storage-option")
+    return pairs(args.storage_option, "--storage-option", shown=False)
 
 
-def by_name(pairs: Iterable[Sequence[str]], option: str) -> dict[str, str]:
+def pairs(texts: Iterable[str], option: str, shown: bool = True) -> dict[str, str]:
     """Return the values of an option that is repeated as ``NAME=VALUE``, by name.
+
+    Parameters
+    ----------
+    texts : iterable of str
+        As the command line has them.
+    option : str
+        With its hyphens, for messages.
+    shown : bool
+        Whether an error may repeat what is wrong, which may be a secret.
 
     Raises
     ------
     InvalidOptionError
-        If a name is given twice, of which one value would be lost.
+        If one of them has no name or no ``=``, or a name is given twice, of which one value would be lost.
 
     Examples
     --------
-    >>> by_name([("a", "1"), ("b", "2")], "--param")
-    {'a': '1', 'b': '2'}
+    >>> pairs(["a=1", "b=x=y"], "--param")
+    {'a': '1', 'b': 'x=y'}
     """
     out: dict[str, str] = {}
-    for name, value in pairs:
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not (name and sign):
+            said = f": {text!r:.100}" if shown else ""
+            raise InvalidOptionError(f"a {option} is not NAME=VALUE{said}")
         if name in out:
             raise InvalidOptionError(f"{option} {name!r:.100} is given twice; give one value")
         out[name] = value

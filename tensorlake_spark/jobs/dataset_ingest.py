@@ -12,7 +12,7 @@ from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.jobs import job_progress
-from tensorlake_spark.jobs.command import by_name, storage_options
+from tensorlake_spark.jobs.command import pairs, storage_options
 from tensorlake_spark.spark.cluster.s3a import completed, settings_of_session
 from tensorlake_spark.spark.cluster.task_errors import quiet_tasks
 from tensorlake_spark.spark.ingest.ingestion import job_session
@@ -53,7 +53,9 @@ def ingest_dataset(
             f"--dataset takes one SOURCE, not {len(args.sources)}: a folder, a file, a glob in quotation marks, or "
             "names with braces"
         )
-    options = {name: _value(text) for name, text in _pairs(args.source_option).items()}
+    options = {
+        name: _value(text) for name, text in pairs(_named(args.source_option), "--with").items()
+    }
     stored = storage_options(args)
     check_kind(args.kind or "auto")
     Storage(args.dataset, stored)
@@ -116,12 +118,16 @@ def _told(outcome: SampleOutcome, kind: str) -> dict[str, Any]:
     }
 
 
-def _pairs(texts: list[str]) -> dict[str, str]:
-    for text in texts:
-        if "=" not in text:
-            raise InvalidOptionError(f"--with {text!r:.100} is not NAME=VALUE")
+def _named(texts: list[str]) -> list[str]:
+    """Return options of a source with their names as Python has them.
+
+    Examples
+    --------
+    >>> _named(["image-format=a-b"])
+    ['image_format=a-b']
+    """
     parts = (text.partition("=") for text in texts)
-    return by_name(((name.replace("-", "_"), value) for name, _, value in parts), "--with")
+    return [f"{name.replace('-', '_')}{sign}{value}" for name, sign, value in parts]
 
 
 def _value(text: str) -> Any:

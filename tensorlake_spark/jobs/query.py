@@ -27,9 +27,9 @@ from tensorlake_spark.errors import FormatError, InvalidOptionError, TableNotFou
 from tensorlake_spark.jobs import job_progress
 from tensorlake_spark.jobs.command import (
     EXIT_CODES,
-    by_name,
     carry_out,
     defaults_of,
+    pairs,
     storage_options,
     table_parser,
 )
@@ -92,7 +92,7 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
     def work() -> dict[str, Any]:
         args = parse(parser, arguments, _DEFAULTS)
         text, places = _asked(args)
-        parameters = {name: _value(said) for name, said in _pairs(args.param, "--param").items()}
+        parameters = {name: _value(said) for name, said in pairs(args.param, "--param").items()}
         job_progress.check(args.progress)
         if args.rows < 0:
             raise InvalidOptionError(f"--rows {args.rows} is below 0")
@@ -167,7 +167,7 @@ def _by_spark(
 
 def _asked(args: argparse.Namespace) -> tuple[str, dict[str, str]]:
     """Return the query, and the places of its sources by their names."""
-    places = _pairs(args.source, "--source")
+    places = pairs(args.source, "--source")
     words = list(args.words)
     if not words or len(words) > 2:
         raise InvalidOptionError(
@@ -314,13 +314,6 @@ def _cell(value: Any) -> str:
     if isinstance(value, (bytes, bytearray)):
         return f"{len(value)} bytes"
     return " ".join(f"{value!s:.60}".split())
-
-
-def _pairs(texts: list[str], option: str) -> dict[str, str]:
-    for text in texts:
-        if "=" not in text:
-            raise InvalidOptionError(f"{option}: {text!r:.100} is not NAME=VALUE")
-    return by_name((text.split("=", 1) for text in texts), option)
 
 
 def _value(text: str) -> Any:

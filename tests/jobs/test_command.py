@@ -2,7 +2,9 @@
 
 import pytest
 
-from tensorlake_spark.jobs import check, optimize, vacuum
+from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.jobs import check, ingest, optimize, query, vacuum
+from tensorlake_spark.jobs.command import pairs
 
 
 @pytest.mark.local_disk
@@ -24,3 +26,27 @@ def test_the_traceback_of_a_mistake(tmp_path, run_job):
     (tmp_path / "job.yaml").write_text("debug: true\n")
     done = run_job(optimize, "--config", tmp_path / "job.yaml")
     assert (done.code, "debug" in done.err) == (2, True), "it is of the command line only"
+
+
+@pytest.mark.parametrize("text", ["x", "", "=1", "="])
+def test_what_is_not_name_and_value_is_told_alike_by_all_options(tmp_path, run_job, text):
+    lines = [
+        (query, ["--param", text, tmp_path, "SELECT 1"]),
+        (query, ["--source", text, "SELECT 1"]),
+        (ingest, ["--dataset", tmp_path / "ds", "--with", text, tmp_path]),
+    ]
+    for job, words in lines:
+        done = run_job(job, *words)
+        option = next(
+            word for word in words[::-1] if str(word) in ("--param", "--source", "--with")
+        )
+        assert (done.code, done.err) == (2, f"{job.__name__.rpartition('.')[2]}.py: a {option} is not "
+                                            f"NAME=VALUE: {text!r}\n")  # fmt: skip
+    done = run_job(optimize, "--table", tmp_path, "--storage-option", text)
+    assert (done.code, done.err) == (2, "optimize.py: a --storage-option is not NAME=VALUE\n")
+
+
+def test_a_value_may_be_empty_or_have_the_sign():
+    assert pairs(["a=", "b==", "c=x=y"], "--param") == {"a": "", "b": "=", "c": "x=y"}
+    with pytest.raises(InvalidOptionError, match="--param 'a' is given twice; give one value"):
+        pairs(["a=1", "a=1"], "--param")

@@ -82,7 +82,7 @@ def test_a_truncated_image_is_named_by_its_file(job, photos, tmp_path):
         (["--dataset", "ds", "--stack"], "--stack is for tensors"),
         (["--dataset", "ds", "--id", "x"], "--id is for tensors"),
         (["--dataset", "ds", "more"], "takes one SOURCE, not 2"),
-        (["--dataset", "ds", "--with", "split"], "is not NAME=VALUE"),
+        (["--dataset", "ds", "--with", "split"], "a --with is not NAME=VALUE: 'split'"),
         (["--dataset", "ds", "--with", "a-b=1", "--with", "a_b=2"], "--with 'a_b' is given twice"),
         (["--dataset", "ds", "--with", "splitt=train"], "did you mean 'split'"),
         (["--dataset", "ds", "--kind", "cocoo"], "did you mean 'coco'"),
