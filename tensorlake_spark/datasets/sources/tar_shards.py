@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Any, ClassVar
+
+import numpy as np
 
 from tensorlake_spark.datasets.sources.array_bytes import array_of
 from tensorlake_spark.datasets.sources.column_names import column_names
 from tensorlake_spark.datasets.sources.folder import Folder
 from tensorlake_spark.datasets.sources.image_bytes import (
     SUFFIXES,
+    column_format,
     format_of,
     image_value,
 )
@@ -39,7 +43,7 @@ from tensorlake_spark.datasets.types import (
     Video,
     as_type,
 )
-from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError
+from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError, TensorLakeError
 
 TARS = (".tar", ".tar.gz", ".tgz")
 _LOOK = 64  # samples that the schema is taken from
@@ -76,7 +80,7 @@ class TarShards(SampleSource):
         if given is not None:
             types = {_ALIKE.get(name, name): as_type(kind) for name, kind in given.items()}
         else:
-            types = _types(folder, shards[0], wanted)
+            types = _types(folder, shards, wanted)
             classes = list_option("classes", options.get("classes"))
             if classes is not None:
                 if "cls" not in types:
@@ -137,8 +141,8 @@ class TarShards(SampleSource):
             if isinstance(kind, Text):
                 return text
             if isinstance(kind, ClassLabel):
-                return int(text) if text.strip().lstrip("-").isdecimal() else text.strip()
-            return json.loads(text)  # a number
+                return int(text) if _is_integer(data) else text.strip()
+            return int(text) if _is_integer(data) else json.loads(text)  # JSON has no 003
         except (ValueError, RecursionError) as error:
             raise InvalidSampleError(
                 f"{where}: {data[:40]!r} does not fit {kind}: {error}"
@@ -179,15 +183,28 @@ def samples_of(folder: Folder, shard: str) -> Iterator[tuple[str, dict[str, byte
         yield key, parts
 
 
-def _types(folder: Folder, shard: str, wanted: str | None) -> dict[str, Type]:
-    """Return the types of the first samples of a shard."""
-    seen: dict[str, list[bytes]] = {}
-    for _, parts in islice(samples_of(folder, shard), _LOOK):
-        for extension, data in parts.items():
-            seen.setdefault(extension, []).append(data)
-    if not seen:
-        raise InvalidOptionError(f"{folder.at(shard)} has no samples: no member with an extension")
-    return {one: _type(one, datas, folder.at(shard), wanted) for one, datas in seen.items()}
+def _types(folder: Folder, shards: Sequence[str], wanted: str | None) -> dict[str, Type]:
+    """Return the types of the first samples of the first shard that has some.
+
+    What is wrong with a shard is told when its samples are read, which may leave them out.
+    """
+    first: TensorLakeError | None = None
+    for shard in shards:
+        where, seen = folder.at(shard), dict[str, list[bytes]]()
+        wrong: TensorLakeError = InvalidOptionError(
+            f"{where} has no samples: no member with an extension"
+        )
+        try:
+            for _, parts in islice(samples_of(folder, shard), _LOOK):
+                for extension, data in parts.items():
+                    seen.setdefault(extension, []).append(data)
+        except InvalidSampleError as error:
+            wrong = error
+        if seen:
+            return {one: _type(one, datas, where, wanted) for one, datas in seen.items()}
+        first = first or wrong
+    assert first is not None  # nosec: there is a shard
+    raise first
 
 
 def _type(extension: str, datas: list[bytes], where: str, wanted: str | None) -> Type:
@@ -198,13 +215,14 @@ def _type(extension: str, datas: list[bytes], where: str, wanted: str | None) ->
             "without it, or with 'bytes' for its bytes as they are"
         )
     if f".{last}" in SUFFIXES:
-        return Image(wanted or format_of(datas[0]) or last)
+        found = next(filter(None, map(format_of, datas)), SUFFIXES[f".{last}"])
+        return Image(column_format([found], wanted, f"{where}, .{extension}"))
     if last in _SOUNDS:
         return Audio(last)
     if last in _FILMS:
         return Video()
     if last == "npy":
-        arrays = [array_of(data, where) for data in datas]
+        arrays = _arrays(datas, f"{where}, .{extension}")
         if len({array.dtype for array in arrays}) > 1 or len({array.ndim for array in arrays}) > 1:
             raise InvalidOptionError(
                 f"{where}: arrays .{extension} differ in dtype or rank; give schema="
@@ -214,8 +232,28 @@ def _type(extension: str, datas: list[bytes], where: str, wanted: str | None) ->
         return Tensor(str(arrays[0].dtype), shape)
     if last == "json":
         return Json()
-    if last in _INTEGERS and all(data.strip().lstrip(b"-").isdigit() for data in datas):
+    if last in _INTEGERS and all(map(_is_integer, datas)):
         return as_type("int64")
     if last in (*_TEXTS, *_INTEGERS):
         return Text()
     return as_type("bytes")
+
+
+def _arrays(datas: list[bytes], where: str) -> list[np.ndarray]:
+    """Return those of some arrays that can be read; raises for the first one if none can."""
+    arrays = []
+    for data in datas:
+        with suppress(InvalidSampleError):
+            arrays.append(array_of(data, where))
+    return arrays or [array_of(datas[0], where)]
+
+
+def _is_integer(data: bytes) -> bool:
+    """Whether a text is a whole number, perhaps with zeros before it.
+
+    Examples
+    --------
+    >>> _is_integer(b"-007"), _is_integer(b"1.5"), _is_integer(b"--1")
+    (True, False, False)
+    """
+    return data.strip().removeprefix(b"-").isdigit()

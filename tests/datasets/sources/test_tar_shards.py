@@ -131,3 +131,50 @@ def test_two_members_of_one_extension_are_told(tmp_path):
 def test_names_are_no_paths(tmp_path, read_all):
     shard(tmp_path / "a.tar", [("../../etc/1.txt", b"x"), ("/abs/2.txt", b"y")])
     assert [s["key"] for s in read_all(source_of(tmp_path))] == ["../../etc/1", "/abs/2"]
+
+
+def test_numbers_with_zeros_before_them_are_numbers(tmp_path, read_all):
+    texts = [b"003", b"-01\n", b" 7 "]
+    shard(tmp_path / "a.tar", [(f"{n}.cls", text) for n, text in enumerate(texts)])
+    assert [one["cls"] for one in read_all(source_of(tmp_path))] == [3, -1, 7]
+    named = source_of(tmp_path, classes=[*"abcdefgh"])
+    assert [one["cls"] for one in read_all(named, encode=False)] == [3, -1, 7]
+
+
+@pytest.mark.parametrize("first", ["cut", "twice", "empty", "junk"])
+def test_types_come_from_what_can_be_read_so_that_a_bad_shard_can_be_left_out(
+    tmp_path, read_all, first
+):
+    path, good = tmp_path / "a.tar", [("0.txt", b"a"), ("1.txt", b"b")]
+    shard(path, [] if first == "empty" else good + [("2.txt", b"c")] * 2)
+    if first == "cut":
+        path.write_bytes(path.read_bytes()[:2200])
+    if first == "junk":
+        path.write_bytes(b"junk" * 1000)
+    shard(tmp_path / "b.tar", [("3.txt", b"d"), ("4.txt", b"e")])
+    bad = []
+    samples = read_all(source_of(tmp_path), bad.append)
+    kept = [one["txt"] for one in samples]
+    assert kept == {"cut": ["a", "d", "e"], "twice": ["a", "b", "d", "e"]}.get(first, ["d", "e"])
+    assert len(bad) == (first != "empty")
+    (tmp_path / "b.tar").unlink()
+    if first in ("empty", "junk"):
+        with pytest.raises((InvalidOptionError, InvalidSampleError), match=r"a\.tar"):
+            source_of(tmp_path)
+
+
+def test_a_bad_array_among_the_first_ones_can_be_left_out(tmp_path, read_all):
+    files = [("0.npy", b"x"), ("1.npy", npy(np.arange(3))), ("2.npy", npy(np.arange(3)))]
+    shard(tmp_path / "a.tar", files)
+    bad = []
+    assert len(read_all(source_of(tmp_path), bad.append)) == 2
+    assert "sample '0', .npy: this is not an array" in str(bad[0])
+    shard(tmp_path / "a.tar", files[:1])
+    with pytest.raises(InvalidSampleError, match=r"a\.tar, \.npy: this is not an array"):
+        source_of(tmp_path)
+
+
+def test_images_of_a_format_that_no_column_has_are_told_with_the_way_out(tmp_path):
+    shard(tmp_path / "a.tar", [("0.gif", b"GIF89a")])
+    with pytest.raises(InvalidOptionError, match=r"a\.tar, \.gif: .* 1 gif; with image_format="):
+        source_of(tmp_path)
