@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tensorlake_spark.datasets.sources.annotated.coco_survey import Survey, survey
+from tensorlake_spark.datasets.sources.annotated.coco_survey import Survey, survey, whole
 from tensorlake_spark.datasets.sources.annotated.json_stream import items_of
 from tensorlake_spark.datasets.sources.annotated.region_masks import mask_of, polygons_of
 from tensorlake_spark.datasets.sources.folder import Folder
@@ -136,7 +136,7 @@ class Coco(SampleSource):
             with self.folder.open(name) as stream:
                 for key, item in items_of(stream, self.folder.at(name)):
                     if key == "annotations" and isinstance(item, dict):
-                        of_image.get(_hashable(item.get("image_id")), []).append(item)
+                        of_image.get(whole(item.get("image_id")), []).append(item)
         for record in piece.items:
             yield partial(self._sample, record, of_image.pop(record[0], []))
 
@@ -153,7 +153,8 @@ class Coco(SampleSource):
         except InvalidSampleError as error:
             raise InvalidSampleError(f"{where}: {error}") from error
         if "captions" in self.schema:
-            sample["captions"] = [str(one["caption"]) for one in found if "caption" in one]
+            captions = (one.get("caption") for one in found)
+            sample["captions"] = [str(one) for one in captions if one is not None]
         return sample
 
     def _add(self, sample: Sample, objects: list[dict[str, Any]], height: Any, width: Any) -> None:
@@ -192,12 +193,8 @@ class Coco(SampleSource):
             ]
 
 
-def _hashable(key: Any) -> Any:
-    return key if isinstance(key, (int, str)) else None
-
-
 def _number(numbers: Mapping[int, int], key: Any) -> int:
-    number = numbers.get(_hashable(key))
+    number = numbers.get(whole(key))
     if number is None:
         raise InvalidSampleError(f"category {key!r:.40} is not among the categories of the file")
     return number
@@ -321,6 +318,9 @@ def _images(folder: Folder, annotations: str, seen: Survey, said: str | None) ->
     tried = dict.fromkeys(f"{one}/" if one else "" for one in here)
     for one in tried:
         if folder.has(folder.check_inside(f"{one}{first}", folder.at(annotations))):
+            return one
+    for one in tried:  # the first image is not there, others may be
+        if any(f"{one}{name}" in folder.sizes for _, name, _, _ in seen.images):
             return one
     raise InvalidOptionError(
         f"{folder.at(annotations)} names the image {first!r:.200}, which is in none of "

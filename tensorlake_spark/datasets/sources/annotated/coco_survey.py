@@ -77,16 +77,29 @@ def survey(folder: Folder, names: Sequence[str]) -> Survey:
     return Survey(tuple(images.values()), tuple(categories.items()), frozenset(fields), joints)
 
 
+def whole(key: Any) -> int | str | None:
+    """Return an id, None if it is none; JSON has one number for 7 and 7.0, which pandas makes of ids.
+
+    Examples
+    --------
+    >>> whole(7), whole(7.0), whole("x"), whole(7.5), whole([7])
+    (7, 7, 'x', None, None)
+    """
+    if isinstance(key, float) and key.is_integer():
+        return int(key)
+    return key if isinstance(key, (int, str)) else None
+
+
 def _record(item: dict[str, Any], where: str) -> Record:
-    key, name = item.get("id"), item.get("file_name")
-    if not isinstance(key, (int, str)) or not isinstance(name, str):
+    key, name = whole(item.get("id")), item.get("file_name")
+    if key is None or not isinstance(name, str):
         raise InvalidOptionError(f"{where}: an image without id or file_name: {item!r:.100}")
     return key, name, item.get("height"), item.get("width")
 
 
 def _add(categories: dict[Any, str], item: dict[str, Any], where: str) -> None:
-    key, name = item.get("id"), item.get("name")
-    if not isinstance(key, (int, str)) or not isinstance(name, str):
+    key, name = whole(item.get("id")), item.get("name")
+    if key is None or not isinstance(name, str):
         raise InvalidOptionError(f"{where}: a category without id or name: {item!r:.100}")
     if categories.setdefault(key, name) != name:
         raise InvalidOptionError(

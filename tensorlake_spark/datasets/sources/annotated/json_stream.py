@@ -13,7 +13,8 @@ from tensorlake_spark.errors import InvalidSampleError
 
 _STEP = 1 << 20  # bytes that are read at once
 _MOST = 64 << 20  # characters of one item
-_SPACE = re.compile(r"[ \t\r\n]*")
+_BLANKS = " \t\r\n"
+_SPACE = re.compile(f"[{_BLANKS}]*")
 
 
 def items_of(stream: IO[bytes], where: str) -> Iterator[tuple[str, Any]]:
@@ -40,6 +41,7 @@ def items_of(stream: IO[bytes], where: str) -> Iterator[tuple[str, Any]]:
     text = _Text(stream, where)
     text.take("{")
     if text.ahead() == "}":
+        text.end()
         return
     while True:
         key = text.value()
@@ -58,6 +60,7 @@ def items_of(stream: IO[bytes], where: str) -> Iterator[tuple[str, Any]]:
         else:
             yield key, text.value()
         if text.ahead() == "}":
+            text.end()
             return
         text.take(",")
 
@@ -85,6 +88,15 @@ class _Text:
         if self.ahead() != wanted:
             raise self.wrong(f"{self.ahead()!r} where {wanted!r} should be")
         self._place += 1
+
+    def end(self) -> None:
+        """Take the end of the object; nothing may come after it, such as a second one."""
+        self.take("}")
+        while True:
+            if self._text[self._place :].strip(_BLANKS):
+                raise self.wrong(f"{self.ahead()!r} after its end")
+            if not self._more():
+                return
 
     def value(self) -> Any:
         """Return the next value."""

@@ -105,7 +105,7 @@ def runs_of_text(text: str | bytes) -> list[int]:
 
 def _of_runs(region: Mapping[str, Any], height: int, width: int) -> np.ndarray:
     size, counts = region.get("size"), region.get("counts")
-    if size is None or list(size) != [height, width]:
+    if not isinstance(size, Sequence) or list(size) != [height, width]:
         raise InvalidSampleError(
             f"run lengths of size {size!r:.60}, and the image is {height} x {width}"
         )

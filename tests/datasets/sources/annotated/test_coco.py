@@ -194,7 +194,12 @@ def test_an_image_that_is_not_there(made, read_all):
     (folder / "val/3.jpg").unlink()
     with pytest.raises(InvalidSampleError, match=r"val/3\.jpg: there is no such file"):
         read_all(source_of(folder))
-    (folder / "val/7.jpg").unlink()
+    (folder / "val/3.jpg").write_bytes((folder / "val/7.jpg").read_bytes())
+    (folder / "val/7.jpg").unlink()  # the first one
+    bad = []
+    assert [one["image_id"] for one in read_all(source_of(folder), bad.append)] == [3]
+    assert "val/7.jpg: there is no such file" in str(bad[0])
+    (folder / "val/3.jpg").unlink()
     with pytest.raises(InvalidOptionError, match=r"names the image '7\.jpg', which is in none of"):
         source_of(folder, "coco")
 
@@ -256,3 +261,22 @@ def test_names_that_cannot_be_are_told_with_the_file(made, read_all):
         source_of(folder)
     with pytest.raises(InvalidOptionError, match="annotations=5 is no list of names"):
         source_of(folder, annotations=5)
+
+
+def test_ids_may_be_whole_floats_as_pandas_writes_them(made, read_all):
+    """Their annotations were left out, and nothing said so."""
+    want = read_all(source_of(made(), "coco"))
+    found = annotations()
+    for one in found["images"] + found["categories"]:
+        one["id"] = float(one["id"])
+    for one in found["annotations"]:
+        one["image_id"] = float(one["image_id"])
+    got = read_all(source_of(made(**found), "coco"))
+    assert [one["label"] for one in got] == [one["label"] for one in want] == [[], [1, 0]]
+    assert [one["image_id"] for one in got] == [7, 3]
+
+
+def test_a_caption_that_is_null_is_none(made, read_all):
+    texts = [{"image_id": 3, "caption": text} for text in ("a", None, "b")]
+    samples = read_all(source_of(made(annotations=texts), "coco"))
+    assert [one["captions"] for one in samples] == [[], ["a", "b"]]

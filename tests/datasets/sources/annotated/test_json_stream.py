@@ -67,6 +67,9 @@ def test_a_number_may_be_the_last_value(text, step):
         '{"a": [1,]}',
         '{"a": [1 2]}',
         '{"a": 1,}',
+        '{"a": 1} {"a": 2}',
+        '{"a": [1]}]',
+        "{}x",
         "{1: 2}",
         "nul",
     ],
@@ -105,3 +108,8 @@ def test_a_long_list_takes_little_memory():
         assert tracemalloc.get_traced_memory()[1] < 12 << 20
     finally:
         tracemalloc.stop()
+
+
+def test_blanks_may_follow_the_object():
+    text = '{"a": [1]}' + " \r\n\t" * (1 << 20)
+    assert list(items_of(io.BytesIO(text.encode()), "x")) == [("a", 1)]

@@ -105,6 +105,7 @@ def test_several_polygons_are_together_one_region():
         ({"size": [2, 2], "counts": "\x7f"}, "damaged"),
         ({"size": [2, 2]}, "numbers from 0 on"),
         ({"counts": [4]}, "run lengths of size None"),
+        ({"size": 2, "counts": [4]}, "run lengths of size 2"),
     ],
 )
 def test_what_is_no_region_is_told(region, said):
