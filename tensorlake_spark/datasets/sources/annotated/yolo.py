@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tensorlake_spark.datasets.sources.annotated.yolo_layout import Entry, layout_of
+from tensorlake_spark.datasets.sources.annotated.yolo_layout import Entry, layout_of, lines_of
 from tensorlake_spark.datasets.sources.folder import Folder
 from tensorlake_spark.datasets.sources.image_bytes import (
     column_format,
@@ -115,8 +115,7 @@ class Yolo(SampleSource):
         numbers: list[int] = []
         shapes: list[np.ndarray] = []
         if label is not None:
-            text = self.folder.read(label).decode("utf-8", "replace")
-            for number, line in enumerate(text.splitlines(), 1):
+            for number, line in enumerate(lines_of(self.folder, label), 1):
                 if line.strip():
                     at = f"{self.folder.at(label)}, line {number}"
                     which, shape = parse_line(line, len(self.classes), at)
@@ -208,5 +207,4 @@ def corners_of(box: np.ndarray) -> np.ndarray:
 
 
 def _has_polygons(folder: Folder, name: str) -> bool:
-    lines = folder.read(name).decode("utf-8", "replace").splitlines()
-    return any(len(line.split()) > 5 for line in lines)
+    return any(len(line.split()) > 5 for line in lines_of(folder, name))

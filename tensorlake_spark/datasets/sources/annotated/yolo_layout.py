@@ -44,13 +44,29 @@ def layout_of(folder: Folder) -> Layout:
     # Of files that are named one has to say that they are YOLO's, and not what lies beside them.
     for name in folder.sizes:
         if name.rpartition("/")[2] in _CLASSES:
-            lines = whole.read(name).decode("utf-8", "replace").splitlines()
-            classes = tuple(line.strip() for line in lines if line.strip())
             images = _images(whole, "", "images")
             if any(label for _, _, label in images):
-                return Layout(classes, tuple(images))
+                return Layout(_listed_classes(whole, name), tuple(images))
     said = "; name the folder, and not some files of it" if folder.named else ""
     raise NotThisKind(f"no data.yaml with names, and no {_CLASSES[0]} with labels{said}")
+
+
+def lines_of(folder: Folder, name: str) -> list[str]:
+    """Return the lines of a text file, without the mark that some editors put before the first one."""
+    return folder.read(name).decode("utf-8-sig", "replace").splitlines()
+
+
+def _listed_classes(folder: Folder, name: str) -> tuple[str, ...]:
+    """Return the classes of a file that has one in each line; their numbers are those of the lines."""
+    lines = [line.strip() for line in lines_of(folder, name)]
+    while lines and not lines[-1]:
+        lines.pop()
+    where = folder.at(name)
+    if "" in lines or not lines:
+        what = f"line {lines.index('') + 1} is blank" if lines else "it is empty"
+        raise InvalidOptionError(f"{where}: {what}; each line names a class, from class 0 on")
+    _check_names(lines, where)
+    return tuple(lines)
 
 
 def _of_yaml(folder: Folder, name: str, found: dict[str, Any]) -> Layout:
@@ -92,12 +108,24 @@ def _classes(found: dict[str, Any], where: str) -> tuple[str, ...]:
         raise InvalidOptionError(
             f"{where}: nc is {found['nc']!r:.40}, and there are {len(names)} names"
         )
-    wrong = [one for one in names if not isinstance(one, (str, int, float))]
+    _check_names(names, where)
+    return tuple(str(one) for one in names)
+
+
+def _check_names(names: list[Any], where: str) -> None:
+    """Raise InvalidOptionError for a class without a name, or one of two; YAML takes yes and no for bools."""
+    wrong = [
+        one
+        for one in names
+        if not isinstance(one, (str, int, float)) or one is True or one is False
+    ]
     twice = [one for one in names if names.count(one) > 1]
     if wrong or twice:
         what = f"{wrong[0]!r:.60}, which is no name" if wrong else f"{twice[0]!r:.60} twice"
-        raise InvalidOptionError(f"{where}: names has {what}; give each class a name of its own")
-    return tuple(str(one) for one in names)
+        quotes = ", in quotes" if wrong else ""
+        raise InvalidOptionError(
+            f"{where}: names has {what}; give each class a name of its own{quotes}"
+        )
 
 
 def _place(folder: Folder, base: str, said: str, where: str) -> str:
@@ -145,7 +173,7 @@ def _listed(folder: Folder, place: str, split: str) -> list[Entry]:
         raise InvalidOptionError(f"{folder.at(place)}: there is no such list of images")
     found = []
     base = posixpath.dirname(place)
-    for line in folder.read(place).decode("utf-8", "replace").splitlines():
+    for line in lines_of(folder, place):
         name = line.strip()
         if name:
             inner = [_inner(one, name) for one in dict.fromkeys((base, ""))]

@@ -136,6 +136,7 @@ def test_a_bad_line_is_named(made, read_all, line, said):
         ("train: images\nnames: {1: a}", "not numbered from 0 to 0"),
         ("train: images\nnames: [a]\nnc: 3", "nc is 3, and there are 1 names"),
         ("train: images\nnames: []", "names is a list of classes"),
+        ("train: images\nnames: [yes, no]", "names has True, which is no name; .*in quotes"),
         ("names: [a]", "names no folder with images"),
         ("a: &a [1]\nb: *a\nnames: [a]", "has aliases"),
         ("names: !!python/object/apply:os.getcwd []", "is not YAML"),
@@ -211,3 +212,32 @@ def test_mistakes_in_yaml_are_told_in_one_line_with_the_file(tmp_path, make_pict
         source_of(tmp_path, "yolo")
     assert str(error.value).startswith(f"{tmp_path}/data.yaml")
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a\n\nb\n", "line 2 is blank"),
+        ("", "it is empty"),
+        ("a\nb\na\n", "names has 'a' twice"),
+    ],
+)
+def test_a_file_of_classes_has_one_in_each_line(tmp_path, make_picture, text, said):
+    """A blank line was left out, which gave the classes after it other numbers."""
+    files = {"classes.txt": text, "1.png": make_picture(), "1.txt": "1 .5 .5 .5 .5"}
+    with pytest.raises(InvalidOptionError, match=rf"classes\.txt: {said}"):
+        source_of(fill(tmp_path, files))
+
+
+def test_the_mark_of_utf8_before_a_file_is_no_part_of_it(tmp_path, make_picture, read_all):
+    mark, picture = b"\xef\xbb\xbf", make_picture()
+    files = {
+        "classes.txt": mark + b"a\r\nb\r\n\r\n",
+        "1.png": picture,
+        "1.txt": mark + b"1 .5 .5 .5 .5",
+    }
+    source = source_of(fill(tmp_path / "one", files))
+    assert source.schema["label"].of.names == ("a", "b")
+    assert [one["label"] for one in read_all(source)] == [[1]]
+    files |= {"data.yaml": "train: list.txt\nnames: [a, b]", "list.txt": mark + b"1.png"}
+    assert len(read_all(source_of(fill(tmp_path / "two", files)))) == 1
