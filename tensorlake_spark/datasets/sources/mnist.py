@@ -73,10 +73,8 @@ class Mnist(SampleSource):
     def pieces(self) -> list[Piece]:
         made = []
         for _, images, labels in self.pairs:
-            with self.folder.open_unpacked(images) as stream:
-                count, height, width = idx_header(stream, self.folder.at(images))[1]
-            with self.folder.open_unpacked(labels) as stream:
-                known = idx_header(stream, self.folder.at(labels))[1][0]
+            count, height, width = _lengths(self.folder, images, 3)
+            (known,) = _lengths(self.folder, labels, 1)
             if known != count:  # the labels would be those of other images
                 raise InvalidSampleError(
                     f"{self.folder.at(labels)} has {known} labels, and {images} beside it {count} images; they do not "
@@ -123,15 +121,43 @@ class Mnist(SampleSource):
 def _pairs(folder: Folder) -> list[tuple[str, str, str]]:
     pairs = []
     for images in filter(_IMAGES.search, folder.sizes):
+        if images.removesuffix(".gz") != images and images.removesuffix(".gz") in folder.sizes:
+            continue  # it is the packed one of two, and its images would be there twice
         labels = re.sub(r"images([-.])idx3", r"labels\1idx1", images)
         other = labels.removesuffix(".gz") if labels.endswith(".gz") else f"{labels}.gz"
         there = next((name for name in (labels, other) if name in folder.sizes), None)
         if there is None:
             raise InvalidOptionError(f"{images} has no {labels} beside it")
-        pairs.append(("train" if "train" in images else "test", images, there))
+        pairs.append((_split(images), images, there))
     if not pairs:
         raise NotThisKind("no file that ends with images-idx3-ubyte or images-idx3-ubyte.gz")
     return sorted(pairs, key=lambda pair: (pair[0] != "train", pair[1]))
+
+
+def _split(images: str) -> str:
+    """Return the split that the name of a file tells, or of its folder if that has a name of no split.
+
+    Examples
+    --------
+    >>> _split("train/t10k-images-idx3-ubyte"), _split("train/images-idx3-ubyte")
+    ('test', 'train')
+    """
+    base = images.rpartition("/")[2]
+    is_told = any(name in base for name in ("train", "t10k", "test"))
+    return "train" if "train" in (base if is_told else images) else "test"
+
+
+def _lengths(folder: Folder, name: str, ndim: int) -> tuple[int, ...]:
+    """Return the shape of an idx file of images or labels."""
+    where = folder.at(name)
+    with folder.open_unpacked(name) as stream:
+        dtype, shape = idx_header(stream, where)
+    if len(shape) != ndim or (ndim == 1 and dtype.kind == "f"):
+        what = "labels are integers on 1 axis" if ndim == 1 else "images have 3 axes"
+        raise InvalidSampleError(
+            f"{where}: {what}, and this file has {dtype} of shape {shape}; is it another file of another name?"
+        )
+    return shape
 
 
 def idx_header(stream: IO[bytes], where: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
@@ -183,8 +209,7 @@ def _cut_short(where: str, count: int) -> InvalidSampleError:
 
 
 def _most_label(folder: Folder, name: str) -> int:
-    with folder.open_unpacked(name) as stream:
-        shape = idx_header(stream, folder.at(name))[1]
+    shape = _lengths(folder, name, 1)
     labels = idx_array(folder, name, 0, shape[0])
     if len(labels) < shape[0]:
         raise _cut_short(folder.at(name), len(labels))

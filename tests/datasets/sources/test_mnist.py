@@ -103,3 +103,46 @@ def test_more_labels_than_images_are_those_of_others(made, read_all):
         InvalidSampleError, match=r"labels-idx1-ubyte.gz has 6 labels, and .* 5 images; they do not"
     ):
         source_of(made[0]).pieces()
+
+
+def test_a_file_that_was_unpacked_and_kept_is_read_once(made, read_all):
+    path = made[0] / "train-images-idx3-ubyte"
+    (made[0] / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+    assert len(read_all(source_of(made[0], split="train"))) == 5
+
+
+def test_the_name_of_a_file_tells_the_split_before_that_of_its_folder(made, read_all):
+    below = made[0] / "training"
+    below.mkdir()
+    for path in [one for one in made[0].iterdir() if one != below]:
+        path.rename(below / path.name)
+    samples = read_all(source_of(made[0]))
+    assert [sample["split"] for sample in samples] == ["train"] * 5 + ["test"] * 3
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "said"),
+    [
+        ("train-images-idx3-ubyte", np.zeros(5, np.uint8), "images have 3 axes"),
+        ("train-labels-idx1-ubyte", np.zeros((5, 4, 3), np.uint8), "labels are integers on 1 axis"),
+    ],
+)
+def test_files_that_were_mixed_up_are_told(made, read_all, name, array, said):
+    (made[0] / "train-labels-idx1-ubyte.gz").rename(made[0] / "x.gz")
+    (made[0] / "train-labels-idx1-ubyte").write_bytes(
+        gzip.decompress((made[0] / "x.gz").read_bytes())
+    )
+    (made[0] / name).write_bytes(idx(array))
+    with pytest.raises(
+        InvalidSampleError, match=rf"{name}: {said}, and this file has uint8 of shape"
+    ):
+        read_all(source_of(made[0]))
+
+
+def test_labels_that_are_no_integers_are_told(made):
+    """Their fractions were cut off."""
+    path = made[0] / "train-labels-idx1-ubyte.gz"
+    labels = struct.pack(">BBBBI", 0, 0, 13, 1, 5) + np.full(5, 1.5, ">f4").tobytes()
+    path.write_bytes(gzip.compress(labels))
+    with pytest.raises(InvalidSampleError, match="labels are integers on 1 axis"):
+        source_of(made[0])
