@@ -225,6 +225,7 @@ def _names_below(base: str) -> Iterator[str]:
                 if _is_hidden(entry.name):
                     continue
                 name, is_link = f"{before}{entry.name}", entry.is_symlink()
+                check_text(name, f"{base} has a file whose name cannot be:", InvalidOptionError)
                 if os.path.isdir(entry.path) if is_link else entry.is_dir():
                     inner = os.path.realpath(entry.path) if is_link else entry.path
                     if inner not in around:

@@ -79,7 +79,12 @@ def source_of(
     check_kind(kind)
     folder = folder_of(path, storage_options)
     if kind != "auto":
-        return KINDS[kind].of(folder, **options)
+        try:
+            return KINDS[kind].of(folder, **options)
+        except NotThisKind as error:
+            raise InvalidOptionError(
+                f"{folder.uri} has no samples of the kind {kind!r}: {error}"
+            ) from error
     return KINDS[_kind_of(folder)[0]].of(folder, **options)
 
 

@@ -1,5 +1,6 @@
 """Files of a source: listed, named, read, on disk and on S3."""
 
+import os
 import pickle
 
 import pytest
@@ -33,6 +34,16 @@ def test_names_with_odd_characters_are_taken_as_they_are(tmp_path):
     folder = folder_of(tmp_path)
     assert all(folder.read(name) == name.encode() for name in folder.sizes)
     assert list(folder_of(tmp_path / "x[1].txt").sizes) == ["x[1].txt"]
+
+
+def test_a_name_that_is_not_utf8_is_told(tmp_path):
+    (tmp_path / "a").mkdir()
+    with open(os.fsencode(tmp_path) + b"/a/\xff.png", "wb"):
+        pass
+    with pytest.raises(
+        InvalidOptionError, match=rf"^{tmp_path} has a file .*'a/\\udcff\.png' has half"
+    ):
+        folder_of(tmp_path).sizes
 
 
 @pytest.mark.parametrize("name", ["nowhere", "*.csv", "a/{1..3}.txt", "*/1.txt"])

@@ -28,8 +28,10 @@ def test_a_kind_that_is_not_there_is_told(tmp_path):
     ):
         source_of(tmp_path, "yollo")
     for kind in KINDS:
-        with pytest.raises(InvalidOptionError, match=r"^no "):
+        said = rf"^{tmp_path} has no samples of the kind {kind!r}: no "
+        with pytest.raises(InvalidOptionError, match=said) as caught:
             source_of(tmp_path, kind)
+        assert type(caught.value) is InvalidOptionError
 
 
 def test_every_kind_says_what_it_is():
