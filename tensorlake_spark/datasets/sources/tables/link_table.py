@@ -119,32 +119,35 @@ class LinkTable(SampleSource):
         names, arrow = [one for one, _ in self.columns], self.arrow
         assert arrow is not None  # nosec: it is given for CSV
         kinds = [arrow.field(one).type for one in names]
-        bad: list[str] = []
+        bad: list[tuple[int, str]] = []
+        left_out: set[int] = set()
         with self.folder.open_unpacked(name) as stream:
             reader = _reader(stream, name, where, self.delimiter, names, bad)
             check_columns(reader.schema, names, where)
-            first = 1
+            place = 1
             while True:
                 try:
                     batch = reader.read_next_batch()
                 except StopIteration:
                     break
                 except (pa.ArrowInvalid, OSError, EOFError, zlib.error) as error:
-                    raise damaged(where, f"no row after {first - 1} can be read", error) from error
-                for said in bad:
+                    raise damaged(where, f"no row after {place - 1} can be read", error) from error
+                left_out.update(number for number, _ in bad)
+                for _, said in bad:
                     yield partial(_raise, said)
                 bad.clear()
                 columns = [_cast(batch.column(one), kind) for one, kind in zip(names, kinds)]
-                for place, values in enumerate(zip(*columns), first):
+                for values in zip(*columns):
+                    while place in left_out:
+                        place += 1
                     wrong = [one for one, value in zip(names, values) if isinstance(value, _Wrong)]
                     if wrong:
-                        value, kind = values[names.index(wrong[0])].text, arrow.field(wrong[0]).type
-                        said = f"{where}, row {place}: {value!r:.100} in the column {wrong[0]!r} is no {kind}"
-                        yield partial(_raise, said)
+                        said = values[names.index(wrong[0])].said(wrong[0])
+                        yield partial(_raise, f"{where}, row {place}: {said}")
                     else:
                         yield partial(self._sample, values)
-                first += batch.num_rows
-            for said in bad:
+                    place += 1
+            for _, said in bad:
                 yield partial(_raise, said)
 
     def _sample(self, values: Sequence[Any]) -> Sample:
@@ -205,7 +208,9 @@ def _schema(folder: Folder, name: str, delimiter: str | None) -> pa.Schema:
     twice = [one for one in found.names if found.names.count(one) > 1]
     if twice:
         raise InvalidOptionError(f"{where} has the column {twice[0]!r} twice; rename one of them")
-    return found
+    # Arrow takes texts of which one is not UTF-8 for bytes; that one is a bad value.
+    kinds = [pa.string() if pa.types.is_binary(kind) else kind for kind in found.types]
+    return pa.schema(list(zip(found.names, kinds)))
 
 
 def _reader(
@@ -214,20 +219,18 @@ def _reader(
     where: str,
     delimiter: str | None,
     names: list[str] | None,
-    bad: list[str],
+    bad: list[tuple[int, str]],
 ) -> pacsv.CSVStreamingReader:
-    """Return what parses a CSV; with `names` those columns as texts, else all by their first values."""
+    """Return what parses a CSV; with `names` those columns as bytes, else all by their first values."""
 
     def skip(row: pacsv.InvalidRow) -> str:
-        place = f", row {row.number - 1}" if row.number is not None else ""
-        bad.append(
-            f"{where}{place}: {row.actual_columns} values where the header has {row.expected_columns}: "
-            f"{row.text!r:.100}"
-        )
+        place = (row.number or 1) - 1  # the header is the first one
+        said = f"{row.actual_columns} values where the header has {row.expected_columns}: {row.text!r:.100}"
+        bad.append((place, f"{where}, row {place}: {said}"))
         return "skip"
 
     sign = delimiter or ("\t" if ".tsv" in name else ",")
-    types = None if names is None else {one: pa.string() for one in names}
+    types = None if names is None else {one: pa.binary() for one in names}
     try:
         return pacsv.open_csv(
             stream,
@@ -241,30 +244,42 @@ def _reader(
                 null_values=[""],
             ),
         )
-    except (pa.ArrowException, OSError, EOFError, KeyError, zlib.error) as error:
+    except KeyError as error:  # "Column 'x' in include_columns does not exist in CSV file"
+        column = error.args[0].partition("'")[2].rpartition("'")[0]
+        raise InvalidSampleError(_missing(where, column)) from error
+    except (pa.ArrowException, OSError, EOFError, zlib.error) as error:
         raise damaged(where, "this is not CSV", error) from error
 
 
 @dataclass(frozen=True)
 class _Wrong:
-    text: str
+    data: bytes
+    kind: pa.DataType
+
+    def said(self, column: str) -> str:
+        """Return what is wrong with a value of a column."""
+        try:
+            return f"{self.data.decode()!r:.100} in the column {column!r} is no {self.kind}"
+        except UnicodeDecodeError:
+            return (
+                f"{self.data!r:.100} in the column {column!r} is not UTF-8; convert the file, as with "
+                "iconv -f LATIN1 -t UTF-8"
+            )
 
 
 def _cast(column: pa.Array, kind: pa.DataType) -> list[Any]:
-    """Return texts as values of a type; `_Wrong` for one that is none."""
-    if pa.types.is_string(kind) or pa.types.is_null(kind):
-        return list(column.to_pylist())
+    """Return bytes of texts as values of a type; `_Wrong` for one that is none."""
+    kind = pa.string() if pa.types.is_null(kind) else kind
     try:
-        return list(pc.cast(column, kind).to_pylist())
+        texts = pc.cast(column, pa.string())
+        if pa.types.is_string(kind):
+            return list(texts.to_pylist())
+        # Blanks around a number do not count for Arrow's guess of types either.
+        return list(pc.cast(pc.utf8_trim_whitespace(texts), kind).to_pylist())
     except pa.ArrowInvalid:
-        return [_cast_one(text, kind) for text in column.to_pylist()]
-
-
-def _cast_one(text: str | None, kind: pa.DataType) -> Any:
-    try:
-        return pc.cast(pa.scalar(text, pa.string()), kind).as_py()
-    except pa.ArrowInvalid:
-        return _Wrong(text or "")
+        if len(column) == 1:
+            return [_Wrong(column[0].as_py(), kind)]
+        return [_cast(column.slice(k, 1), kind)[0] for k in range(len(column))]
 
 
 def _raise(said: str) -> Sample:
@@ -275,7 +290,11 @@ def check_columns(schema: pa.Schema, names: Sequence[str], where: str) -> None:
     """Raise InvalidSampleError if a file of several lacks columns that the first one has."""
     missing = [name for name in names if name not in schema.names]
     if missing:
-        raise InvalidSampleError(f"{where} has no column {missing[0]!r}, as the first file has")
+        raise InvalidSampleError(_missing(where, missing[0]))
+
+
+def _missing(where: str, column: str) -> str:
+    return f"{where} has no column {column!r}, as the first file has"
 
 
 @contextmanager

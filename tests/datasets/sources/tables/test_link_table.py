@@ -118,7 +118,7 @@ def test_tables_that_disagree_or_are_damaged(tmp_path, read_all):
     write_csv(tmp_path / "b.csv", [{"URL": "s3://bucket/1.jpg"}])
     bad = []
     assert read_all(source_of(tmp_path), bad.append) == SAMPLES
-    assert "b.csv" in str(bad[0])
+    assert str(bad[0]).endswith("b.csv has no column 'TEXT', as the first file has")
     (tmp_path / "p").mkdir()
     pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "p/a.parquet", compression="none")
     data = bytearray((tmp_path / "p/a.parquet").read_bytes())
@@ -141,3 +141,46 @@ def test_what_is_no_table_is_told(tmp_path, text):
     (tmp_path / "a.csv").write_text(text)
     with pytest.raises((InvalidSampleError, InvalidOptionError), match=r"a\.csv|no column"):
         source_of(tmp_path, "urls")
+
+
+def test_blanks_around_a_number_do_not_count(tmp_path, read_all):
+    """All rows were bad: the type was guessed without the blanks, and the values were read with them."""
+    (tmp_path / "a.csv").write_text("url,n,f,day,text\ns3://bucket/1, 5,\t1.5 , 2024-02-03, x \n")
+    (sample,) = read_all(source_of(tmp_path))
+    assert (sample["n"], sample["f"], sample["text"]) == (5, 1.5, " x ")
+
+
+def test_a_value_that_is_not_utf8_is_one_bad_row(tmp_path, read_all):
+    rows = [
+        b"url,text,n",
+        b"s3://bucket/1,a,1",
+        b"s3://bucket/2,\xfc,2",
+        b"s3://bucket/\xff,c,3",
+        b"s3://bucket/4,,",
+        b"",
+    ]
+    (tmp_path / "a.csv").write_bytes(b"\n".join(rows))
+    bad = []
+    samples = read_all(source_of(tmp_path), bad.append)
+    assert [(one["text"], one["n"]) for one in samples] == [("a", 1), (None, None)]
+    assert [str(error).partition("a.csv, ")[2].partition(" in")[0] for error in bad] == [
+        "row 2: b'\\xfc'",
+        "row 3: b's3://bucket/\\xff'",
+    ]
+    assert "in the column 'text' is not UTF-8; convert the file" in str(bad[0])
+
+
+def test_rows_are_counted_with_those_that_are_left_out(tmp_path, read_all, monkeypatch):
+    text = (
+        "url,n\n"
+        + "s3://bucket/a,1\n" * 9
+        + "s3://bucket/b,1,2\n"
+        + "s3://bucket/c,2\n" * 9
+        + "s3://bucket/d\ns3://bucket/e,many\n"
+    )
+    (tmp_path / "a.csv").write_text(text)
+    monkeypatch.setattr(link_table, "_BLOCK", 60)
+    bad = []
+    assert len(read_all(source_of(tmp_path), bad.append)) == 18
+    found = sorted(int(str(error).partition(", row ")[2].partition(":")[0]) for error in bad)
+    assert found == [10, 20, 21]
