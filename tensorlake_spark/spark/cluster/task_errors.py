@@ -69,7 +69,9 @@ def plain_error(error: Exception) -> TensorLakeError | None:
     refused = _DATA.search(text)
     if refused:
         message = " ".join(refused[2].split())
-        return InvalidTensorError(f"{message} ({refused[1]}, in --column or --where)")
+        return InvalidTensorError(
+            f"{message} ({refused[1]}, in --column, --where or a sum of --value)"
+        )
     return None
 
 

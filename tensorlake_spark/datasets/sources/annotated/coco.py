@@ -193,7 +193,7 @@ class Coco(SampleSource):
             ]
 
 
-def _number(numbers: Mapping[int, int], key: Any) -> int:
+def _number(numbers: Mapping[Any, int], key: Any) -> int:
     number = numbers.get(whole(key))
     if number is None:
         raise InvalidSampleError(f"category {key!r:.40} is not among the categories of the file")

@@ -147,8 +147,9 @@ class Measured:
             return self
         asked = [f.count(name).alias(f"all_{name}") for name in texts]
         asked += [f.count_if(f.col(name).rlike(WHOLE)).alias(f"whole_{name}") for name in texts]
+        # `look` tells of a line that could not be cut; what it was cut into means nothing.
         with reading_by_spark():
-            counts: Any = self.frame.agg(*asked).first()
+            counts: Any = self.frame.where(f.col(WRONG).isNull()).agg(*asked).first()
         axes = list(self.axes)
         for k in sorted(self.undecided):
             whole, count = counts[f"whole_m{k}"], counts[f"all_m{k}"]
@@ -162,7 +163,8 @@ class Measured:
         return replace(self, axes=tuple(axes), value=value)
 
     def _mixed(self, axis: AxisColumn) -> InvalidTensorError:
-        row = first_record(self.records, ~f.col(quoted(axis.column)).rlike(WHOLE))
+        odd = ~f.col(quoted(axis.column)).rlike(WHOLE) & f.col(WRONG).isNull()
+        row = first_record(self.records, odd)
         again = f"--axis {axis.name}={axis.column}"
         return InvalidTensorError(
             f"{place_of(row)}: column {axis.column!r} has {short(row[axis.column])}, and integers elsewhere: "

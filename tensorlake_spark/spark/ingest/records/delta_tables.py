@@ -15,7 +15,7 @@ from tensorlake_spark.errors import (
     MissingDependencyError,
 )
 from tensorlake_spark.spark.cluster.table_versions import newest_version
-from tensorlake_spark.spark.ingest.records.record_files import WRONG, Records, of_groups
+from tensorlake_spark.spark.ingest.records.record_files import WRONG, Records, of_groups, unclear
 from tensorlake_spark.spark.ingest.source_files import is_object
 from tensorlake_spark.spark.ingest.text_lines import FILE, ROW
 from tensorlake_spark.spark.source.cell_columns import quoted
@@ -67,13 +67,14 @@ def delta_records(session: SparkSession, paths: Sequence[str], version: int | No
                     "packages and settings of conf/spark-defaults.conf"
                 ) from error
             raise InvalidTensorError(f"{path} cannot be read: {said}") from error
-        good = [field.name for field in read.schema.fields if _is_use(field.dataType)]
+        odd = unclear(read.columns, path)
+        good = [x.name for x in read.schema.fields if _is_use(x.dataType) and x.name not in odd]
         unread |= {
             field.name: f"of {path} holds {field.dataType.simpleString()}, which makes neither indices "
             "nor values"
             for field in read.schema.fields
             if field.name not in good
-        }
+        } | odd
         # Delta's reader does not tell the number of a row, so errors name the data file.
         here = [f.col("_metadata.file_path").alias(FILE), f.lit(None).cast("bigint").alias(ROW)]
         columns = [f.col(quoted(name)) for name in good]

@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 WRONG = "__wrong"
 """Column that is not null where a line could not be cut into columns."""
 
+_OWN = (LINE, FILE, ROW, WRONG)
+_UNCLOSED = "has a quote that is not closed (a quoted field may not span lines)"
+_TAKEN = "has a name that this job gives to a column of its own; rename it"
+
 _EPOCH = "timestamp_ntz'1970-01-01 00:00:00'"
 
 
@@ -161,9 +165,21 @@ def csv_records(session: SparkSession, paths: Sequence[str], delimiter: str | No
         cut = lines.select(f.from_csv(LINE, schema, options).alias("r"), LINE, FILE, ROW)
         told = f"has not the {len(names)} fields of the header (a quoted field may not span lines)"
         wrong = f.when(f.col(f"r.{WRONG}").isNotNull(), told)
+        wrong = wrong.when(_is_open(f.col(f"r.{quoted(names[-1])}"), sep, len(names)), _UNCLOSED)
         columns = [f.col(f"r.{quoted(n)}").alias(n) for n in names]
         frames.append(cut.select(*columns, LINE, FILE, ROW, wrong.alias(WRONG)))
     return of_groups(frames, [group[0] for group in groups.values()])
+
+
+def _is_open(last: Column, sep: str, count: int) -> Column:
+    """Return whether a line ends inside of a quoted field, as far as its last field is what the line ends with.
+
+    Spark takes the end of the line for the end of the field, and what follows in the next line for a record.
+    A quote in a field that does not begin with one is a character like others, as in ``5" pipe``.
+    """
+    quotes = f.length(LINE) - f.length(f.replace(LINE, f.lit('"'), f.lit("")))
+    ending = f.concat(f.lit(sep if count > 1 else ""), f.coalesce(last, f.lit("")))
+    return (quotes % 2 == 1) & ~f.col(LINE).endswith(ending)
 
 
 def _header(path: str, line: str | None, sep: str) -> tuple[tuple[str, ...], str]:
@@ -183,6 +199,9 @@ def _header(path: str, line: str | None, sep: str) -> tuple[tuple[str, ...], str
             f"{path}: its first line should name the columns, each once; "
             + (f"{repeated[0]!r} is there more than once" if repeated else "one has no name")
         )
+    for name in names:
+        if name.lower() in _OWN:
+            raise InvalidTensorError(f"{path}: column {name!r} {_TAKEN}")
     return names, line
 
 
@@ -210,6 +229,9 @@ def parquet_records(session: SparkSession, paths: Sequence[str]) -> Records:
             for name, kind, _ in fields
             if kinds[name] is None
         }
+        odd = unclear([name for name, _, _ in fields], group[0])
+        kinds |= dict.fromkeys(odd)
+        unread |= odd
         schema = t.StructType([t.StructField(n, k) for n, k in kinds.items() if k is not None])
         reader = session.read.options(**WHOLE_FILES).schema(schema)
         read = reader.parquet(*(spark_path(p) for p in group))
@@ -222,6 +244,23 @@ def parquet_records(session: SparkSession, paths: Sequence[str]) -> Records:
         frames.append(read.select(*columns, *here, f.lit(None).cast("string").alias(WRONG)))
     made = of_groups(frames, [group[0] for group in groups.values()])
     return Records(made.frame, made.columns, {**made.absent, **unread})
+
+
+def unclear(names: Sequence[str], path: str) -> dict[str, str]:
+    """Return which columns of a table cannot be told from others, and why.
+
+    Examples
+    --------
+    >>> unclear(["a", "A", "b"], "x.parquet")["A"]
+    "of x.parquet is there in another case too, and Spark does not tell 'a' from 'A'; rename one of them"
+    """
+    out = {}
+    for name in names:
+        alike = [one for one in names if one.lower() == name.lower()]
+        if len(alike) > 1:
+            said = f"Spark does not tell {alike[0]!r} from {alike[1]!r}; rename one of them"
+            out[name] = f"of {path} is there in another case too, and {said}"
+    return out | {name: f"of {path} {_TAKEN}" for name in names if name.lower() in _OWN}
 
 
 def _is_int96(schema: Any, k: int) -> bool:
@@ -262,7 +301,7 @@ def _in_micros(name: str, kind: pa.DataType, is_int96: bool) -> Column:
 def of_groups(frames: Sequence[DataFrame], examples: Sequence[str]) -> Records:
     """Return the records of files whose columns differ: those that all have, if their types agree."""
     absent: dict[str, str] = {}
-    names = {name: None for frame in frames for name in frame.columns if not name.startswith("__")}
+    names = {name: None for frame in frames for name in frame.columns if name not in _OWN}
     for name in names:
         kinds: dict[str, str] = {}
         for frame, path in zip(frames, examples, strict=True):
@@ -274,7 +313,7 @@ def of_groups(frames: Sequence[DataFrame], examples: Sequence[str]) -> Records:
             (one, first), (other, second) = list(kinds.items())[:2]
             absent[name] = f"is {one} in {first} and {other} in {second}"
     columns = tuple(name for name in names if name not in absent)
-    kept = [*columns, *(n for n in frames[0].columns if n.startswith("__"))]
+    kept = [*columns, *(n for n in frames[0].columns if n in _OWN)]
     frame = _united([one.select(*(quoted(n) for n in kept)) for one in frames])
     return Records(frame, columns, absent)
 
