@@ -67,8 +67,8 @@ job stops and nothing is committed. Without --skip-bad, the first bad file stops
 --dataset: samples are added to a dataset in one commit. SOURCE is a folder, a file, a glob, or names with
 braces (train-{000..146}.tar). KIND is webdataset, coco, yolo, mnist, cifar, urls, huggingface or imagefolder; by
 default the job recognises it. --with gives an option of the kind, such as split=train or columns='{"jpg": "image"}'.
-With --skip-bad, bad samples are left out and listed. With --resume, files that are already in the dataset are not
-added again.
+With --skip-bad, bad samples are left out and listed. With --resume, a job whose files are all in the dataset already,
+and have not changed, changes nothing. A new or a changed file makes it another job, which adds the samples of all.
 
 --config: the keys of the file are the long options, and "sources"; see conf/examples. Options on the command line
 win. Write options that may be repeated, or that take commas, as lists. Write NAME=VALUE options, or JSON, as maps.

@@ -36,6 +36,11 @@ def test_names_with_odd_characters_are_taken_as_they_are(tmp_path):
     assert list(folder_of(tmp_path / "x[1].txt").sizes) == ["x[1].txt"]
 
 
+def test_an_empty_text_is_not_the_root_of_all_files():
+    with pytest.raises(InvalidOptionError, match="the source is an empty text; name a folder"):
+        folder_of("")
+
+
 def test_a_name_that_is_not_utf8_is_told(tmp_path):
     (tmp_path / "a").mkdir()
     with open(os.fsencode(tmp_path) + b"/a/\xff.png", "wb"):
