@@ -29,6 +29,9 @@ _SHARED = {
     "sources", "storage_option",
 }  # fmt: skip
 
+_ELSEWHERE = {"kind": "--kind", "path": "SOURCE", "storage_options": "--storage-option"}
+"""Arguments of `source_of` that are no options of a kind, and what gives them."""
+
 
 def ingest_dataset(
     args: argparse.Namespace, defaults: Mapping[str, Any], session: Any
@@ -56,6 +59,9 @@ def ingest_dataset(
     options = {
         name: _value(text) for name, text in pairs(_named(args.source_option), "--with").items()
     }
+    for name, instead in _ELSEWHERE.items():
+        if name in options:
+            raise InvalidOptionError(f"--with {name!r} is no option of a kind; use {instead}")
     stored = storage_options(args)
     check_kind(args.kind or "auto")
     Storage(args.dataset, stored)
