@@ -158,6 +158,8 @@ def _sizes(head: bytes) -> Sizes:
     import scipy.io
 
     sizes = Sizes(*scipy.io.mminfo(io.BytesIO(head)))
+    if sizes.field == "double":  # another word for real, as SciPy reads it too
+        sizes = sizes._replace(field="real")
     if sizes.layout == "array":
         check_bytes(sizes.rows * sizes.columns * sizes.dtype.itemsize, "its matrix")
     return sizes

@@ -70,3 +70,16 @@ def test_an_element_outside_of_a_sparse_mtx(tmp_path, line):
     path.write_text(f"%%MatrixMarket matrix coordinate real general\n2 2 2\n2 2 1\n{line}\n")
     with pytest.raises(tl.InvalidTensorError, match=r"x\.mtx cannot be read: Line 4"):
         list(elements_of(str(path)))
+
+
+@pytest.mark.parametrize(
+    "form", ["coordinate double general\n2 3 1\n2 1", "array double general\n1 1\n"]
+)
+def test_double_is_another_word_for_real(tmp_path, form):
+    path = tmp_path / "x.mtx"
+    path.write_text(f"%%MatrixMarket matrix {form} 2.5\n")
+    shape, dtype, _ = header_of(str(path))
+    want = scipy.io.mmread(path, spmatrix=False)
+    want = want if isinstance(want, np.ndarray) else want.toarray()
+    np.testing.assert_array_equal(dense(elements_of(str(path)), shape, dtype), want)
+    assert dtype == np.float64
