@@ -190,7 +190,9 @@ def leaves_of(
         }
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, InvalidOptionError):
-            raise
+            if str(error).startswith(where):
+                raise
+            raise InvalidOptionError(f"{where}: {error}") from error
         raise InvalidOptionError(
             f"{where}: Hugging Face's features do not fit the columns: {error!r}"
         ) from error

@@ -222,3 +222,15 @@ def test_a_type_that_no_column_holds_is_told(tmp_path, read_all):
 def test_no_rows_are_no_samples(tmp_path, read_all):
     write(tmp_path / "a.parquet", pa.table({"a": pa.array([], pa.int8())}))
     assert read_all(source_of(tmp_path), encode=False) == []
+
+
+def test_a_column_that_no_dataset_holds_is_told_with_its_file(tmp_path):
+    label = {"a": {"_type": "ClassLabel", "names": ["x", "x"]}}
+    told = {b"huggingface": json.dumps({"info": {"features": label}}).encode()}
+    for table, said in (
+        (pa.table({"a": [1]}).replace_schema_metadata(told), "names has 'x' twice"),
+        (pa.table({"a": pa.array([1], pa.duration("s"))}), "column 'a' has the type duration"),
+    ):
+        pq.write_table(table, tmp_path / "a.parquet")
+        with pytest.raises(InvalidOptionError, match=rf"^{tmp_path}/a\.parquet: {said}"):
+            source_of(tmp_path, "huggingface")
