@@ -208,7 +208,6 @@ COVERED = {
     "spark/ingest/records/cell_options": "jobs/test_ingest_cells",
     "spark/ingest/records/coordinates": "jobs/test_ingest_cells",
     "spark/ingest/records/delta_tables": "jobs/test_ingest_batches",
-    "spark/ingest/records/record_files": "jobs/test_ingest_cells",
     "spark/ingest/resume": "jobs/test_resume",
     "spark/ingest/samples/sample_notes": "spark/ingest/samples/test_sample_ingestion",
     "spark/ingest/samples/sample_tasks": "spark/ingest/samples/test_sample_ingestion",

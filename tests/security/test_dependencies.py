@@ -56,7 +56,12 @@ def requirements():
 
 
 def ours():
-    return [(extra, r) for extra, r in requirements() if r.name != "tensorlake-spark"]
+    """Those of this Python, other packages than ours."""
+    return [
+        (extra, one)
+        for extra, one in requirements()
+        if one.name != "tensorlake-spark" and (one.marker is None or one.marker.evaluate())
+    ]
 
 
 SHIPPED = ("tensorlake_spark", "pyspark_tensorlake", "jobs")

@@ -178,8 +178,10 @@ def _is_open(last: Column, sep: str, count: int) -> Column:
     A quote in a field that does not begin with one is a character like others, as in ``5" pipe``.
     """
     quotes = f.length(LINE) - f.length(f.replace(LINE, f.lit('"'), f.lit("")))
-    ending = f.concat(f.lit(sep if count > 1 else ""), f.coalesce(last, f.lit("")))
-    return (quotes % 2 == 1) & ~f.col(LINE).endswith(ending)
+    before, text = f.lit(sep if count > 1 else ""), f.coalesce(last, f.lit(""))
+    is_whole = f.col(LINE).endswith(f.concat(before, text))
+    is_quoted = f.col(LINE).endswith(f.concat(before, f.lit('"'), text, f.lit('"')))
+    return (quotes % 2 == 1) & ~(is_whole | is_quoted)
 
 
 def _header(path: str, line: str | None, sep: str) -> tuple[tuple[str, ...], str]:

@@ -48,7 +48,16 @@ def test_a_quoted_field_of_two_lines_is_no_two_records(run, tmp_path, text, line
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_quotes_inside_of_a_field_are_characters(run, tmp_path, end):
-    lines = ["label,text", '5" pipe,x', 'q,5"', '"z ""x",6 in', '"a""",""', '"b, c",', '"d",e"f"g"']
+    lines = [
+        "label,text",
+        '5" pipe,x',
+        'q,5"',
+        '7" pipe,"x"',
+        '"z ""x",6 in',
+        '"a""",""',
+        '"b, c",',
+        '"d",e"f"g"',
+    ]
     (tmp_path / "a.csv").write_bytes("".join(line + end for line in lines).encode())
     want = sorted(row["label"] for row in csv.DictReader(lines))
     ref = run(["a.csv"], "label", "count()")
