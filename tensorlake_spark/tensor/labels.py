@@ -268,9 +268,9 @@ class Regular:
                 first = int(self.places(np.array([label if is_whole else float(label)]))[0])
                 stop = first + 1
             else:
-                time = np.datetime64(label)
-                if np.isnat(time):
+                if label is None or str(label).lower() in ("", "nat"):
                     raise ValueError("no time")
+                time = np.datetime64(label)
                 after = time + np.ones((), f"timedelta64[{np.datetime_data(time.dtype)[0]}]")
                 first = int(self.places(np.array([time]))[0])
                 fine = np.array([after]).astype(f"datetime64[{self.unit}]") - self._origin

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,12 @@ from tensorlake_spark.query.functions.row_values import (
 
 _PLAIN = (bool, int, float, complex)
 """Numbers of Python: they take the dtype of the array that they stand beside, and so does what is computed of them."""
+
+_IN_UNITS = (
+    np.add, np.subtract, np.remainder, np.maximum, np.minimum, np.equal, np.not_equal, np.less, np.less_equal,
+    np.greater, np.greater_equal,
+)  # fmt: skip
+"""Functions for which an integer beside times counts in their unit."""
 
 
 def applied(function: Callable[..., Any], arguments: Sequence[Values], rows: int) -> Values:
@@ -50,6 +57,8 @@ def applied(function: Callable[..., Any], arguments: Sequence[Values], rows: int
            [2., 2., 2.]])
     """
     arguments = _moments(arguments)
+    if function in _IN_UNITS:
+        function = partial(_in_units, function)
     if any(isinstance(values, Constant) and values.value is None for values in arguments):
         return Constant(None)
     arrays = [values for values in arguments if isinstance(values, np.ndarray)]
@@ -66,6 +75,17 @@ def applied(function: Callable[..., Any], arguments: Sequence[Values], rows: int
         plain = all(type(one.value) in _PLAIN for one in arguments if isinstance(one, Constant))
         return Constant(found.value.item()) if plain else found
     return found
+
+
+def _in_units(function: Callable[..., Any], *values: Any) -> Any:
+    """Call a function of values; NumPy gives up integers beside times that do not say their unit."""
+    dtypes = [np.asarray(value).dtype for value in values]
+    time = next((dtype for dtype in dtypes if dtype.kind in "mM"), None)
+    if time is None:
+        return function(*values)
+    span = np.dtype(f"m8{time.str[3:]}")
+    pairs = zip(values, dtypes, strict=True)
+    return function(*(np.asarray(v).astype(span) if d.kind in "iub" else v for v, d in pairs))
 
 
 def _whole(found: Any, rows: int) -> Values:

@@ -317,7 +317,7 @@ def _for_functions(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.dtype == object and value.size:
         moments = [item for item in value.flat if item is not None]
         if moments and all(isinstance(item, datetime.date) for item in moments):
-            found = [np.datetime64("NaT") if v is None else _moment(v) for v in value.flat]
+            found = [np.datetime64("NaT", "D") if v is None else _moment(v) for v in value.flat]
             return np.array(found).reshape(value.shape)
     return value
 

@@ -240,7 +240,7 @@ def test_years_are_those_of_python_and_spark():
             assert kind.decode(kind.encode([value], "x"))[0].year == int(year[:4])
         for year in ("0000-12-31", "10000-01-01", "200000-01-01"):
             value = np.datetime64(year, unit)
-            for values in ([None, value], np.array([np.datetime64("NaT"), value])):
+            for values in ([None, value], np.array([np.datetime64("NaT", unit), value])):
                 with pytest.raises(tl.InvalidSampleError, match=r"sample 1: .*years 1 to 9999"):
                     kind.encode(values, "x")
         stored = pa.array(np.array(["200000-01-01"], f"M8[{unit}]")).cast(kind.storage())
@@ -253,7 +253,7 @@ def test_years_are_those_of_python_and_spark():
 def test_times_of_numpy_are_taken_in_every_unit(dtype, unit):
     kind, midnight = as_type(dtype), np.datetime64("1999-12-30T00:00:00", "s")
     value = midnight.astype(f"M8[{unit}]")
-    found = kind.decode(kind.encode([value, np.datetime64("NaT"), None, pd.NaT], "x"))
+    found = kind.decode(kind.encode([value, np.datetime64("NaT", unit), None, pd.NaT], "x"))
     assert found[1:] == [None] * 3
     assert np.datetime64(found[0].replace(tzinfo=None) if dtype != "date" else found[0]) == value
     array = np.array([value, "NaT"], f">M8[{unit}]")

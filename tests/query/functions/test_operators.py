@@ -201,3 +201,16 @@ def test_casts():
 
 def test_nothing_here_is_an_alias_of_an_operator():
     assert applied(operator.add, [Constant(1), Constant(2)], 5) == Constant(3)
+
+
+def test_an_integer_beside_times_counts_in_their_unit():
+    spans, moments = np.array([1, 2], "m8[25s]"), np.array(["2020-01-01", "2020-01-02"], "M8[D]")
+    assert applied(np.equal, [spans, Constant(2)], 2).tolist() == [False, True]
+    assert (
+        applied(np.maximum, [Constant(2), spans], 2).tolist()
+        == applied(np.add, [spans, np.array([1, 0])], 2).tolist()
+    )
+    assert applied(np.add, [moments, Constant(1)], 2)[0] == moments[1]
+    assert applied(np.multiply, [spans, Constant(2)], 2).tolist() == (spans + spans).tolist()
+    with pytest.raises(RowError):
+        applied(np.less, [moments, Constant(5)], 2)

@@ -12,6 +12,7 @@ from tensorlake_spark.query.functions.registry import find
 from tensorlake_spark.query.functions.row_values import Constant, RowError, expanded
 from tensorlake_spark.query.functions.summaries import axes_of, contains, histogram, mean
 from tensorlake_spark.query.language.parsing import parse
+from tensorlake_spark.tensor.spec import dtype_of
 
 ORACLE = {
     "array_mean": np.mean,
@@ -233,7 +234,7 @@ def test_means_of_many_large_arrays_are_those_of_each(dtype):
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
 def test_small_floats_are_numbers(dtype, tmp_path):
-    x = np.arange(12).reshape(3, 4).astype(dtype)
+    x = np.arange(12).reshape(3, 4).astype(dtype_of(dtype))
     ds = tl.dataset(str(tmp_path), {"x": tl.types.Tensor(dtype, (4,))})
     ds.extend({"x": x})
     wide = x.astype("f4")
