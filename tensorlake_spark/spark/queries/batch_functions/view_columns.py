@@ -140,9 +140,12 @@ def computed_columns(view: View) -> dict[str, ViewColumn]:
     for name, output in plan.result.outputs.items():
         if not isinstance(output, Lazy):
             continue
+        kind: Type | None
         try:
-            kind = view._type(name, output)
-        except InvalidOptionError:  # there is no value, so no type either
+            kind = view._type(name)
+        except InvalidOptionError:  # values differ
+            kind = None
+        if kind is not None and kind.storage() == pa.null():  # there is no value, so no type either
             kind = None
         names = dict.fromkeys(ref[1] for ref in output.refs())
         schema = pa.schema([table.schema.field(one) for one in names])
