@@ -5,6 +5,7 @@ import importlib
 import subprocess
 import sys
 import warnings
+from importlib.metadata import version
 
 import pytest
 from places import ROOT
@@ -32,7 +33,11 @@ def as_before():
                 delattr(folders[name], added)
 
 
-@pytest.mark.parametrize("old", moved.MODULES)
+ZARR_3 = {"spark.zarr_objects"} if version("zarr") < "3" else set()
+"""What cannot be imported with Zarr 2, which Python 3.10 has."""
+
+
+@pytest.mark.parametrize("old", [one for one in moved.MODULES if one not in ZARR_3])
 def test_an_old_path_is_the_new_module_and_warns_once(old):
     new = importlib.import_module(f"{PACKAGE}.{moved.MODULES[old]}")
     own = new.__name__, new.__spec__

@@ -169,7 +169,7 @@ class Computing(ReductionMethods):
         if func in (np.shape, np.ndim, np.size):
             alike = np.broadcast_to(np.zeros((), np.bool), self._stored.shape)
             return func(alike, *args[1:], **kwargs)
-        given = dict(inspect.signature(func).bind(*args, **kwargs).arguments)
+        given = dict(_signature(func).bind(*args, **kwargs).arguments)
         first, *_ = given
         x = given.pop(first)
         given = {k: v for k, v in given.items() if v is not None and v is not np._NoValue}
@@ -186,6 +186,14 @@ class Computing(ReductionMethods):
                 f"np.{name}(ref[...])"
             )
         return getattr(x, name)(*others, **given)
+
+
+def _signature(func: Callable[..., Any]) -> inspect.Signature:
+    """Return the parameters of a function of NumPy, which before 2.4 does not tell those of ``dot``."""
+
+    def dot(a: Any, b: Any, out: Any = None) -> None: ...
+
+    return inspect.signature(dot if func is np.dot else func)
 
 
 def _taken(name: str) -> set[str]:

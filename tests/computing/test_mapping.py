@@ -99,7 +99,9 @@ def test_powers_have_the_dtype_of_numpys_operator(lake, dtype, exponent, layout)
         with pytest.raises(DenseResultError):
             ref**exponent
         return
-    wanted = array**exponent
+    # NumPy before 2.4 makes int8 of a bool to the power 2.0.
+    is_odd = dtype == "?" and exponent == 2.0 and isinstance(exponent, float)
+    wanted = np.power(array, exponent) if is_odd else array**exponent
     for x in (ref, ref.view):
         found = dense(x**exponent)
         assert found.dtype == wanted.dtype

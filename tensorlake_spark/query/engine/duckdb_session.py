@@ -83,6 +83,7 @@ class DuckSession:
                 "queries need DuckDB; pip install 'tensorlake-spark[query]' installs it"
             ) from error
         self._error = duckdb.Error
+        self._is_old = int(duckdb.__version__.partition(".")[0]) < 2
         self._connection = _database(duckdb, tuple(files)).cursor()
         self._views: dict[str, str] = {}
 
@@ -107,13 +108,29 @@ class DuckSession:
         """
         if isinstance(table, pa.Table):
             table = without_half_floats(table)
+        floats = [f.name for f in table.schema if pa.types.is_floating(f.type)]
         try:
-            self._connection.register(name, table)
+            if self._is_old and floats:
+                self._register_floats(name, table, floats)
+            else:
+                self._connection.register(name, table)
         except self._error as error:
             raise InvalidQueryError(
                 f"DuckDB does not take {self._refused(name, table)}: {_said(error)}; cast it, or leave it out of the "
                 "source"
             ) from error
+
+    def _register_floats(self, name: str, table: Any, floats: Sequence[str]) -> None:
+        """Give a name to a table whose conditions DuckDB 1 does not hand to Arrow, for which NaN is above no number."""
+        inner = f"{name} in Arrow"
+        self._connection.register(inner, table)
+        hidden = ", ".join(
+            f"CASE WHEN isnan({quoted(one)}) THEN 'nan' ELSE {quoted(one)} END AS {quoted(one)}"
+            for one in floats
+        )
+        self._connection.execute(
+            f"CREATE OR REPLACE TEMP VIEW {quoted(name)} AS SELECT * REPLACE ({hidden}) FROM {quoted(inner)}"  # nosec B608
+        )
 
     def _refused(self, name: str, table: Any) -> str:
         """Return which column of a table DuckDB does not take; it says none itself."""

@@ -199,3 +199,17 @@ def test_a_file_that_was_written_again_is_read_again(tmp_path):
         os.utime(path, ns=(10**18, 10**18))
         found = tl.query("SELECT sum(a) AS s, count(*) AS n FROM t", t=path).to_arrow().to_pylist()
         assert found == [{"s": sum(rows["a"].to_pylist()), "n": rows.num_rows}]
+
+
+def test_nan_is_above_all_numbers_of_a_table_in_memory(monkeypatch):
+    """DuckDB 1 hands conditions to Arrow, for which NaN is above none."""
+    table = pa.table({"f": [0.0, float("nan"), 20.0], "n": [0, 1, 2]})
+    with DuckSession() as session:
+        for is_old in (session._is_old, True):
+            monkeypatch.setattr(session, "_is_old", is_old)
+            session.register("t", table)
+            assert session.rows("SELECT n FROM t WHERE f > 15 ORDER BY n")["n"].to_pylist() == [
+                1,
+                2,
+            ]
+            assert session.rows("SELECT f FROM t").schema.field("f").type == pa.float64()
