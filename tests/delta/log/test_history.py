@@ -55,7 +55,7 @@ def test_history_has_the_types_of_a_table(lake, x):
     assert str(table["timestamp"].dtype) == "datetime64[ms, UTC]"
     assert table["version"].dtype == "int64"
     now = pd.Timestamp.now("UTC")
-    assert (now - table["timestamp"]).max() < pd.Timedelta("1h")
+    assert (now - table["timestamp"]).max().total_seconds() < 3600
     assert [*table["files_added"]] == [1, 0]
     empty = lake.history(limit=0)
     assert [*empty.columns] == [*table.columns]
