@@ -68,21 +68,18 @@ def padded(samples: Sequence[Array | None], fill: Any = 0, blank: Blank | None =
     [[1, 2], [-1, -1], [3, -1]]
     """
     arrays = [None if one is None else np.asarray(one) for one in samples]
-    kinds = {(one.ndim, one.dtype) for one in arrays if one is not None}
-    least: tuple[int, ...] = ()
-    if not kinds and blank is not None:
-        least = blank[1]
-        kinds = {(len(least), blank[0])}
+    known = [(one.dtype, one.shape) for one in arrays if one is not None]
+    if not known and blank is not None:
+        known = [blank]
+    kinds = {(len(shape), dtype) for dtype, shape in known}
     if len(kinds) != 1:
         said = ", ".join(f"{dtype} with {ndim} axes" for ndim, dtype in sorted(kinds, key=str))
         raise InvalidSampleError(
             "samples are padded to one array if they have one dtype and rank; there are "
             f"{said or 'none that are not null'}"
         )
-    ((ndim, dtype),) = kinds
-    least = least or (0,) * ndim
-    shapes = [least, *(one.shape for one in arrays if one is not None)]
-    longest = np.array(shapes, np.int64).max(axis=0)
+    ((_, dtype),) = kinds
+    longest = np.array([shape for _, shape in known], np.int64).max(axis=0)
     try:
         _check_kept(fill, dtype)
         out = np.full((len(arrays), *longest.tolist()), fill, dtype)

@@ -185,11 +185,10 @@ def folder_of(path: str | os.PathLike[str], options: Mapping[str, str] | None = 
     ({'a-0.tar': 2, 'a-1.tar': 2}, ['b.txt'])
     """
     options = dict(options or {})
-    if not os.fspath(
-        path
-    ):  # as a variable of a script that is not set, and not all files of the machine
+    given = os.fspath(path)
+    if not given:  # a variable of a script that is not set, and not all files of the machine
         raise InvalidOptionError("the source is an empty text; name a folder, a file or a glob")
-    text = os.fspath(path).rstrip("/") or "/"
+    text = given.rstrip("/") or "/"
     base, _, last = text.rpartition("/")
     if not re.search(r"[*?\[{]", text) or _exists(text, options):
         return _plain(text, options)

@@ -167,9 +167,8 @@ def one_a_row(values: Any, computed: Computed, table: pa.Table) -> pa.Array:
         If a row has more than one, or a complex one.
     """
     is_flat = isinstance(values, np.ndarray) and values.ndim == 1
-    if (
-        is_flat and values.dtype.isbuiltin == 2
-    ):  # bfloat16 and its like, which Arrow does not have either
+    # bfloat16 and its like, which Arrow does not have either
+    if is_flat and values.dtype.isbuiltin == 2:
         return pa.array(values.astype(np.float32))
     if is_flat and values.dtype.kind not in "Oc":
         return pa.array(values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from tensorlake_spark.query.engine.leaf_values import stored_values
 from tensorlake_spark.query.engine.row_batches import tiled_bytes
 from tensorlake_spark.query.sources.source_columns import Lazy, Output
 
-_LOOKED_AT = 64  # rows at a time
+_LOOKED_AT = 64  # rows, before all others
 
 Array = np.ndarray[Any, Any]
 
@@ -65,10 +66,11 @@ def first_values(lazy: Lazy, table: pa.Table, evaluation: Evaluation) -> list[An
 
     Without such rows there are none.
     """
-    for first in range(0, table.num_rows, _LOOKED_AT):
+    rest = evaluation.batches([lazy], table.slice(_LOOKED_AT))
+    for part in chain([table.slice(0, _LOOKED_AT)], rest):
         values = [
             _without_elements(value)
-            for some in evaluation.batches([lazy], table.slice(first, _LOOKED_AT))
+            for some in evaluation.batches([lazy], part)
             for value in evaluation.values(lazy, some)
         ]
         if any(value is not None for value in values):

@@ -256,12 +256,14 @@ def unclear(names: Sequence[str], path: str) -> dict[str, str]:
     >>> unclear(["a", "A", "b"], "x.parquet")["A"]
     "of x.parquet is there in another case too, and Spark does not tell 'a' from 'A'; rename one of them"
     """
-    out = {}
+    alike: dict[str, list[str]] = {}
     for name in names:
-        alike = [one for one in names if one.lower() == name.lower()]
-        if len(alike) > 1:
-            said = f"Spark does not tell {alike[0]!r} from {alike[1]!r}; rename one of them"
-            out[name] = f"of {path} is there in another case too, and {said}"
+        alike.setdefault(name.lower(), []).append(name)
+    out: dict[str, str] = {}
+    for some in alike.values():
+        if len(some) > 1:
+            said = f"Spark does not tell {some[0]!r} from {some[1]!r}; rename one of them"
+            out |= dict.fromkeys(some, f"of {path} is there in another case too, and {said}")
     return out | {name: f"of {path} {_TAKEN}" for name in names if name.lower() in _OWN}
 
 
