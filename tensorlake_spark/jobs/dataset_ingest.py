@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from tensorlake_spark.datasets.samples.appending import batch_of
 from tensorlake_spark.datasets.sources.source_kinds import check_kind, source_of
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import InvalidOptionError
@@ -21,12 +22,13 @@ from tensorlake_spark.spark.ingest.samples.sample_ingestion import (
     SampleOptions,
     SampleOutcome,
     ingest_samples,
+    repeated_batch,
 )
 from tensorlake_spark.spark.session import local_session
 
 _SHARED = {
     "apart", "config", "dataset", "debug", "dry_run", "kind", "progress", "resume", "skip_bad", "source_option",
-    "sources", "storage_option",
+    "sources", "storage_option", "txn_app_id", "txn_version",
 }  # fmt: skip
 
 _ELSEWHERE = {"kind": "--kind", "path": "SOURCE", "storage_options": "--storage-option"}
@@ -63,6 +65,10 @@ def ingest_dataset(
         if name in options:
             raise InvalidOptionError(f"--with {name!r} is no option of a kind; use {instead}")
     stored = storage_options(args)
+    batch = batch_of(args.txn_app_id, args.txn_version)
+    sample_options = SampleOptions(
+        stored, args.dry_run, args.resume, args.skip_bad, tuple(args.apart), batch
+    )
     check_kind(args.kind or "auto")
     Storage(args.dataset, stored)
     job_progress.check(args.progress)
@@ -72,20 +78,17 @@ def ingest_dataset(
             quiet_tasks(used, not args.debug),
             job_progress.telling("ingest.py", used, args.progress),
         ):
-            reached = completed(stored, settings_of_session(used), args.sources[0])
-            source = source_of(
-                args.sources[0], args.kind or "auto", storage_options=reached, **options
-            )
-            outcome = ingest_samples(
-                used,
-                source,
-                args.dataset,
-                SampleOptions(stored, args.dry_run, args.resume, args.skip_bad, tuple(args.apart)),
-            )
+            kind = args.kind or "auto"
+            outcome = repeated_batch(used, args.dataset, sample_options)
+            if outcome is None:
+                reached = completed(stored, settings_of_session(used), args.sources[0])
+                source = source_of(args.sources[0], kind, storage_options=reached, **options)
+                kind = source.kind
+                outcome = ingest_samples(used, source, args.dataset, sample_options)
     finally:
         if session is None:
             used.stop()
-    return _told(outcome, source.kind)
+    return _told(outcome, kind, batch)
 
 
 def check_no_samples(args: argparse.Namespace) -> None:
@@ -95,7 +98,7 @@ def check_no_samples(args: argparse.Namespace) -> None:
             raise InvalidOptionError(f"--{name} is for samples; it needs --dataset URI")
 
 
-def _told(outcome: SampleOutcome, kind: str) -> dict[str, Any]:
+def _told(outcome: SampleOutcome, kind: str, batch: tuple[str, int] | None) -> dict[str, Any]:
     for said in outcome.bad:
         print(f"left out {said}")
     if outcome.reused:
@@ -106,7 +109,8 @@ def _told(outcome: SampleOutcome, kind: str) -> dict[str, Any]:
         print("\n".join(f"  {name}: {type_}" for name, type_ in columns.items()))
         print("dry run: nothing was written")
     elif outcome.status == REPEATED:
-        print("these files are in the dataset already; nothing was changed")
+        same = "these files are" if batch is None else "this batch is"
+        print(f"{same} in the dataset already; nothing was changed")
     else:
         more = f", {outcome.left_out} were left out" if outcome.left_out else ""
         print(f"{outcome.samples} sample(s) are in version {outcome.version}{more}")

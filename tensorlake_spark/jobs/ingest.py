@@ -69,6 +69,8 @@ braces (train-{000..146}.tar). KIND is webdataset, coco, yolo, mnist, cifar, url
 default the job recognises it. --with gives an option of the kind, such as split=train or columns='{"jpg": "image"}'.
 With --skip-bad, bad samples are left out and listed. With --resume, a job whose files are all in the dataset already,
 and have not changed, changes nothing. A new or a changed file makes it another job, which adds the samples of all.
+A scheduled job gives --txn-app-id and --txn-version: a batch that is in the dataset is not added again, whatever files
+are there now.
 
 --config: the keys of the file are the long options, and "sources"; see conf/examples. Options on the command line
 win. Write options that may be repeated, or that take commas, as lists. Write NAME=VALUE options, or JSON, as maps.

@@ -42,6 +42,24 @@ def test_resume_tells_that_all_is_there(job, photos, tmp_path):
     assert len(tl.dataset(str(tmp_path / "ds"))) == 6
 
 
+def test_a_batch_with_a_number_is_added_once_whatever_files_are_there(job, photos, tmp_path):
+    uri = tmp_path / "ds"
+    words = ("--dataset", uri, "--txn-app-id", "nightly", photos, "--txn-version")
+    first = job(*words, 7)
+    assert (first.code, first.json["status"], first.json["samples"]) == (0, "done", 6), first.err
+    for path in photos.rglob("*.png"):
+        path.unlink()  # who repeats a batch need not keep its files
+    for number, more in ((7, ()), (6, ()), (7, ("--dry-run",)), (7, ("--resume",))):
+        again = job(*words, number, *more)
+        assert (again.code, again.json["status"]) == (0, "repeated"), again.err
+        assert "in the dataset already; nothing was changed" in again.out
+        assert again.json["columns"] == first.json["columns"]
+        assert again.json["version"] == tl.dataset(str(uri)).version == first.json["version"]
+    later = job(*words, 8)
+    assert later.code == 2
+    assert "has samples of no kind" in later.err
+
+
 def test_images_are_kept_apart_if_one_says_so(job, photos, tmp_path):
     uri = tmp_path / "ds"
     done = job("--dataset", uri, "--apart", "image", photos)

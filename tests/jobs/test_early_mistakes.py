@@ -66,6 +66,8 @@ def test_of_the_place_and_the_name(run_job):
 def test_of_samples(run_job):
     done = run_job(ingest, "--dataset", "coco", "--kind", "banana", "folder")
     is_told(done, "ingest.py", "kind='banana' is not a kind of source")
+    done = run_job(ingest, "--dataset", "coco", "--txn-version", "1", "folder")
+    is_told(done, "ingest.py", "go together")
     done = run_job(ingest, "--dataset", "coco", "--progress", "-1", "folder")
     is_told(done, "ingest.py", "--progress -1 is not from 0")
 

@@ -68,6 +68,31 @@ def check_batch(transaction: Any) -> None:
         )
 
 
+def batch_of(app: str | None, version: int | None) -> tuple[str, int] | None:
+    """Return the name of a writer and the number of its batch as one, None if neither is given.
+
+    Raises
+    ------
+    InvalidOptionError
+        If one of them is missing, or will not do.
+
+    Examples
+    --------
+    >>> batch_of("nightly", 7)
+    ('nightly', 7)
+    """
+    if app is None and version is None:
+        return None
+    if app is None or version is None:
+        raise InvalidOptionError(
+            "txn_app_id and txn_version (--txn-app-id and --txn-version) go together: the name of a writer, and the "
+            "number of its batch"
+        )
+    number = int(version) if hasattr(version, "__index__") else version
+    check_batch((app, number))
+    return app, number
+
+
 def next_sid(snapshot: Snapshot) -> int:
     """Return the number that the next sample gets: above all that were given, and those of rows that others added.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
 from tensorlake_spark.datasets.changes.workers import discard_all_marked
-from tensorlake_spark.datasets.samples.appending import check_batch, commit_files, reserve
+from tensorlake_spark.datasets.samples.appending import batch_of, commit_files, reserve
 from tensorlake_spark.datasets.samples.task_samples import SampleFiles, inner_of
 from tensorlake_spark.datasets.types.nested import check_links
 from tensorlake_spark.datasets.types.schema import SampleSchema
@@ -19,7 +19,7 @@ from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.samples_table import create_samples_table
 from tensorlake_spark.delta.store.storage import Storage
-from tensorlake_spark.errors import FormatError, InvalidOptionError, TableNotFoundError
+from tensorlake_spark.errors import FormatError, TableNotFoundError
 from tensorlake_spark.spark.cluster.arguments import (
     FRAME,
     INTEGER,
@@ -103,7 +103,7 @@ def write_samples(
 
         stream.writeStream.foreachBatch(append)
     """
-    transaction = _transaction(txn_app_id, txn_version)
+    transaction = batch_of(txn_app_id, txn_version)
     session = df.sparkSession
     options = completed(storage_options or {}, settings_of_session(session), str(uri))
     storage = Storage(str(uri), options)
@@ -131,18 +131,6 @@ def write_samples(
     finally:  # what tasks wrote that failed, or that Spark began twice
         discard_all_marked(storage, parts.folders(), mark)
     return after.version
-
-
-def _transaction(app: str | None, version: int | None) -> tuple[str, int] | None:
-    if app is None and version is None:
-        return None
-    if app is None or version is None:
-        raise InvalidOptionError(
-            "txn_app_id and txn_version go together: the name of a writer, and the number of its batch"
-        )
-    number = int(version) if hasattr(version, "__index__") else version
-    check_batch((app, number))
-    return app, number
 
 
 def _opened(

@@ -63,6 +63,9 @@ class SampleOptions:
         Leave out samples that are bad, and tell them.
     apart : sequence of str
         Columns that get a table of their own, if the dataset is not there yet.
+    batch : (str, int), optional
+        Name of a series of batches, and the number of this one: if it or a later one is in the dataset, nothing
+        changes, whatever the source has now.
     """
 
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -70,6 +73,7 @@ class SampleOptions:
     resume: bool = False
     skip_bad: bool = False
     apart: Sequence[str] = ()
+    batch: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -153,9 +157,27 @@ def ingest_samples(
         if snapshot is not None:
             outcome = replace(outcome, schema=_checked(snapshot, schema, storage))
         names = {} if snapshot is None else stored_names(snapshot.schema)
-        notes = sample_notes.folder_of(source, outcome.schema, names, pieces, options.skip_bad)
+        notes = sample_notes.folder_of(
+            source, outcome.schema, names, pieces, options.skip_bad, options.batch
+        )
         job = _Job(session, source, storage, outcome, pieces, notes, names, options)
         return job.planned(snapshot) if options.dry_run else job.done(snapshot)
+
+
+def repeated_batch(session: SparkSession, uri: str, options: SampleOptions) -> SampleOutcome | None:
+    """Return what a dataset is if it has a batch, or a later one of its name, already; else None.
+
+    No source is read for it: who repeats a batch need not keep its files.
+    """
+    if options.batch is None:
+        return None
+    settings = settings_of_session(session)
+    snapshot = _opened(Storage(uri, completed(options.storage_options, settings, uri)))
+    if snapshot is None or not transaction_done(snapshot, options.batch):
+        return None
+    return SampleOutcome(
+        REPEATED, SampleSchema.from_arrow(snapshot.schema), 0, 0, version=snapshot.version
+    )
 
 
 @dataclass(frozen=True)
@@ -171,16 +193,18 @@ class _Job:
 
     @property
     def transaction(self) -> tuple[str, int] | None:
-        if not self.options.resume:
-            return None
+        if self.options.batch is not None or not self.options.resume:
+            return self.options.batch
         return sample_notes.transaction_of(self.notes, self.pieces)
 
     def planned(self, snapshot: Snapshot | None) -> SampleOutcome:
         """Return what would be done."""
-        if snapshot is None or not self.options.resume:
+        if snapshot is None:
             return self.outcome
         if transaction_done(snapshot, self.transaction):
             return replace(self.outcome, status=REPEATED, version=snapshot.version)
+        if not self.options.resume:
+            return self.outcome
         found = sample_notes.earlier(self.storage, self.notes, self.names, self.pieces)
         return replace(self.outcome, reused=sum(len(one.pieces) for one in found))
 

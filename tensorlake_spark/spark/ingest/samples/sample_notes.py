@@ -33,10 +33,12 @@ def folder_of(
     names: Mapping[str, str],
     pieces: Sequence[Piece],
     skip_bad: bool,
+    batch: tuple[str, int] | None = None,
 ) -> str:
     """Return the name of a job's notes, which is the same whatever its files hold.
 
-    `names` are those by which parts of columns are stored, where they are others than the columns'.
+    `names` are those by which parts of columns are stored, where they are others than the columns'. What was written
+    for one batch is not used for another: it may be committed.
     """
     kept = [str(field) for field in schema.to_arrow()]
     # What was written apart of a column that was dropped meanwhile is not that of its successor.
@@ -46,7 +48,8 @@ def folder_of(
         for one in fields(source)
         if one.name not in ("folder", "schema")
     }
-    return f"samples-{_hash([source.kind, source.folder.uri, kept, told, [p.name for p in pieces], skip_bad])}"
+    job = [source.kind, source.folder.uri, kept, told, [p.name for p in pieces], skip_bad]
+    return f"samples-{_hash(job if batch is None else [*job, batch])}"
 
 
 def transaction_of(folder: str, pieces: Sequence[Piece]) -> tuple[str, int]:

@@ -14,7 +14,7 @@ from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import FormatError, InvalidOptionError, InvalidSampleError
-from tensorlake_spark.spark.ingest.samples import sample_ingestion
+from tensorlake_spark.spark.ingest.samples import sample_ingestion, sample_notes
 from tensorlake_spark.spark.ingest.samples.sample_ingestion import SampleOptions, ingest_samples
 from tensorlake_spark.spark.ingest.samples.sample_tasks import SampleTask, Share
 
@@ -101,6 +101,20 @@ def test_a_job_goes_on_where_it_failed(spark, photos, tmp_path):
     assert sorted(ds["label"][:].tolist()) == [0] * 10 + [1] * 10
     again = ingest_samples(spark, source_of(photos), uri, resume)
     assert (again.status, again.version) == ("repeated", outcome.version)
+
+
+def test_what_one_batch_wrote_is_no_part_of_the_next(spark, photos, tmp_path, monkeypatch):
+    """The driver dies after the commit of a batch, before its notes are deleted; the next has the same files."""
+    uri = str(tmp_path / "ds")
+    with monkeypatch.context() as patch:
+        patch.setattr(sample_notes, "forget", lambda *_: None)
+        first = SampleOptions(resume=True, batch=("nightly", 1))
+        assert ingest_samples(spark, source_of(photos), uri, first).samples == 20
+    second = SampleOptions(resume=True, batch=("nightly", 2))
+    assert ingest_samples(spark, source_of(photos), uri, second).reused == 0
+    assert tl.dataset(uri).sids.tolist() == list(range(40))
+    again = ingest_samples(spark, source_of(photos), uri, first)
+    assert (again.status, len(tl.dataset(uri))) == ("repeated", 40)
 
 
 def test_what_an_earlier_run_wrote_of_files_that_changed_is_not_used(spark, photos, tmp_path):
