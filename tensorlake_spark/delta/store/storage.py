@@ -318,6 +318,11 @@ def refusal(storage: Storage, error: Exception) -> StorageError:
     if code:
         said = ": ".join(part for part in code.groups() if part)
     said = re.sub(r" ?↳ ?", ": ", " ".join(said.split()))
+    if "No space left on device" in said or "Disk quota exceeded" in said:
+        return StorageError(
+            f"the disk of {storage.uri} is full, and what was committed before is as it was: {said}; free some space, "
+            "and do it again"
+        )
     if "scheme is not allowed" in said:
         said += "; an endpoint that begins with http:// needs the option AWS_ALLOW_HTTP='true'"
     if "ExpiredToken" in said or "HTTP status 400" in said:  # pyarrow does not always say the first

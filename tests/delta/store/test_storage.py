@@ -1,5 +1,6 @@
 """Places and their options, and what is done where a store fails; no server is needed."""
 
+import errno
 import os
 import stat
 import traceback
@@ -10,7 +11,7 @@ import pytest
 from deltalake.exceptions import DeltaError
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.store.storage import Storage, _s3, listed
+from tensorlake_spark.delta.store.storage import Storage, _s3, listed, refusal
 
 
 @pytest.mark.parametrize("name", ["a b", "ü", "a+b", "50%", "a?b#c"])
@@ -187,3 +188,10 @@ def test_a_scheme_that_names_no_store_is_a_wrong_place():
         tl.InvalidOptionError, match=r"^the place htp://a/b begins with htp://, which .*; begin"
     ):
         tl.open("htp://a/b")
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_named_with_what_to_do(tmp_path, number):
+    said = str(refusal(Storage(str(tmp_path)), OSError(number, os.strerror(number))))
+    assert f"the disk of {tmp_path} is full" in said
+    assert said.endswith("free some space, and do it again")
