@@ -17,7 +17,8 @@ from tensorlake_spark.jobs.config import parse
 from tensorlake_spark.spark.ingest.sources import expand
 
 EXAMPLES = sorted((ROOT / "conf" / "examples").glob("*.yaml"))
-INGESTIONS = [path for path in EXAMPLES if "jobs/ingest.py" in path.read_text()]
+SAMPLES = ROOT / "conf" / "examples" / "samples.yaml"
+INGESTIONS = [p for p in EXAMPLES if "jobs/ingest.py" in p.read_text() and p != SAMPLES]
 UPKEEP = {"optimize": optimize, "purge": purge}
 
 
@@ -74,7 +75,9 @@ def test_an_example_is_the_command_line_that_it_names(job, inputs, example):
     assert done[0].json["tensors"][0]["shape"] == plans[0].json["tensors"][0]["shape"]
 
 
-@pytest.mark.parametrize("example", sorted({*EXAMPLES} - {*INGESTIONS}), ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "example", sorted({*EXAMPLES} - {*INGESTIONS, SAMPLES}), ids=lambda p: p.stem
+)
 def test_an_example_of_upkeep_is_the_command_line_that_it_names(example):
     name, words = command_of(example)
     module = UPKEEP[name]
@@ -84,8 +87,28 @@ def test_an_example_of_upkeep_is_the_command_line_that_it_names(example):
     assert {**by_file, "config": None} == by_line
 
 
+def test_the_example_of_samples_is_the_command_line_that_it_names(job, inputs):
+    _, words = command_of(SAMPLES)
+    number = ("--txn-version", 20240131)
+    by_file, by_line = (
+        vars(parse(ingest.parser, list(map(str, a)), ingest._DEFAULTS))
+        for a in (["--config", SAMPLES, *number], words)
+    )
+    assert {**by_file, "config": None} == by_line
+    for label, name in (("cat", "0"), ("cat", "1"), ("dog", "2"), ("dog", "3")):
+        Path("photographs", label).mkdir(exist_ok=True)
+        Path(f"photographs/{name}.png").rename(f"photographs/{label}/{name}.png")
+    Path("photographs/dog/4.png").write_bytes(b"cut")
+    done = job("--config", SAMPLES, *number)
+    assert (done.code, done.json["samples"], done.json["left_out"]) == (0, 4, 1), done.err
+    assert job(*words).json["status"] == "repeated"
+    ds = tl.dataset("pets")
+    assert ds.schema["image"].apart
+    assert ds["file"][:] == ["cat/0.png", "cat/1.png", "dog/2.png", "dog/3.png"]
+
+
 def test_there_are_examples():
-    assert {p.stem for p in EXAMPLES} >= {"photographs", "flights", "optimize", "purge"}
+    assert {p.stem for p in EXAMPLES} >= {"photographs", "flights", "optimize", "purge", "samples"}
 
 
 def read(tmp_path, text, *words):
