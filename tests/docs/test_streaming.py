@@ -136,8 +136,14 @@ def main(folder):
             ready.wait()
             os.killpg(0, signal.SIGKILL)
 
-    for title in STREAMS:
-        threading.Thread(target=run, args=(spark, title, Path(folder) / title, die)).start()
+    streams = [
+        threading.Thread(target=run, args=(spark, title, Path(folder) / title, die))
+        for title in STREAMS
+    ]
+    for stream in streams:
+        stream.start()
+    for stream in streams:  # since Python 3.12, who has left main can start no thread
+        stream.join()
 
 
 if __name__ == "__main__":

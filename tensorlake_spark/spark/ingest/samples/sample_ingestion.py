@@ -355,17 +355,16 @@ def _checked(snapshot: Snapshot, schema: SampleSchema, storage: Storage) -> Samp
         If they are not, or differ.
     """
     known = SampleSchema.from_arrow(snapshot.schema)
+    hint = "; it has no samples: if a job that failed left it, delete it"
+    remedy = "" if len(snapshot.files.path) else hint
     for name, kind in schema.items():
+        said = None
         if name not in known:
-            raise FormatError(
-                f"the dataset at {storage.uri} has no column {name!r}, which the source has; it has {', '.join(known)}"
-            )
-        if kind.apart and not known[name].apart:
-            raise FormatError(
-                f"column {name!r} of the dataset at {storage.uri} is not apart, and stays so; leave apart out"
-            )
-        if known[name] != replace(kind, apart=known[name].apart):
-            raise FormatError(
-                f"column {name!r} of the dataset at {storage.uri} is {known[name]}, and the source has {kind}"
-            )
+            said = f"has no column {name!r}, which the source has; it has {', '.join(known)}"
+        elif kind.apart and not known[name].apart:
+            said = f"has column {name!r} not apart, and that stays so; leave apart out"
+        elif known[name] != replace(kind, apart=known[name].apart):
+            said = f"has column {name!r} as {known[name]}, and the source has {kind}"
+        if said is not None:
+            raise FormatError(f"the dataset at {storage.uri} {said}{remedy}")
     return known
