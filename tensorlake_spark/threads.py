@@ -28,6 +28,31 @@ _pools: dict[str, tuple[int, ThreadPoolExecutor]] = {}
 _pool_lock = threading.Lock()
 
 
+class CopiedLock:
+    """A lock whose copy, also in another process, is a free one: what has it can be pickled.
+
+    Examples
+    --------
+    >>> import pickle
+    >>> with CopiedLock() as lock:
+    ...     with pickle.loads(pickle.dumps(lock)):
+    ...         pass
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> CopiedLock:
+        self._lock.acquire()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def __reduce__(self) -> tuple[type[CopiedLock], tuple[()]]:
+        return type(self), ()
+
+
 def threads() -> ThreadPoolExecutor:
     """Return this process's pool of worker threads; a forked child gets one of its own.
 

@@ -138,10 +138,10 @@ class Digest(DigestNode):
         self._tensor_id = tensor_id
         if tensor_id is None:
             digest = node_digest(TABLE, [self._rows.tensors[name] for name in self.ids])
-            super().__init__("table", uri, digest, lambda: [self[name] for name in self.ids])
+            super().__init__("table", uri, digest, self._tensors)
         else:
             digest = self._rows.tensors[tensor_id]
-            super().__init__("tensor", tensor_id, digest, lambda: self._rows.nodes(tensor_id))
+            super().__init__("tensor", tensor_id, digest, partial(self._rows.nodes, tensor_id))
 
     @classmethod
     def of(
@@ -152,6 +152,9 @@ class Digest(DigestNode):
             leaves = leaves.filter(pc.equal(leaves["id"], tensor_id))
         uri, version = snapshot.storage.uri, snapshot.version
         return cls(leaves, tensor_id, uri, version, snapshot.table_id, hashed)
+
+    def _tensors(self) -> list[Digest]:
+        return [self[name] for name in self.ids]
 
     @property
     def ids(self) -> list[str]:
@@ -309,7 +312,7 @@ class _Rows:
         """Return the nodes of a tensor: its metadata, and its rows in the order in which they count."""
         meta = self._meta[tensor_id]
         rows = self._order[tensor_id].tolist()
-        return [self._node(place) for place in ([] if meta is None else [meta]) + rows]
+        return self._nodes(([] if meta is None else [meta]) + rows)
 
     def files(self) -> Iterator[DigestNode]:
         """Yield the nodes of files, by path."""
@@ -325,9 +328,10 @@ class _Rows:
 
     def _group(self, number: int, rows: Array) -> DigestNode:
         digest = node_digest(ROW_GROUP, [self.digests[rows].tobytes()])
-        return DigestNode(
-            "row group", str(number), digest, lambda: [self._node(place) for place in rows.tolist()]
-        )
+        return DigestNode("row group", str(number), digest, partial(self._nodes, rows.tolist()))
+
+    def _nodes(self, places: Sequence[int]) -> list[DigestNode]:
+        return [self._node(place) for place in places]
 
 
 def _array(column: pa.ChunkedArray) -> pa.Array:

@@ -1,6 +1,7 @@
 """The tree of a digest: what it is made of, what does not change it, and how it is kept."""
 
 import hashlib
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -152,6 +153,14 @@ def test_what_is_saved_comes_back(full, tmp_path):
         assert [*loaded.walk()] == [*digest.walk()]
         assert loaded.files == digest.files
         assert loaded.hashed == 0
+
+
+def test_it_pickles_with_all_nodes(full):
+    whole = full.digest()
+    for one in (whole, whole["coo"], whole.files[0], whole.files[0].children[0]):
+        copy = pickle.loads(pickle.dumps(one))
+        assert [node.hex for node in copy.walk()] == [node.hex for node in one.walk()]
+        assert repr(copy) == repr(one)
 
 
 def test_a_saved_one_holds_no_element(full, tmp_path, x):

@@ -1,5 +1,8 @@
 """Views: rows in an order, read when they are asked for."""
 
+import pickle
+from copy import deepcopy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -27,6 +30,23 @@ def test_what_a_view_is(shapes, view):
     assert kinds["boxes"] == shapes.ds.schema["boxes"]
     assert str(kinds["crop"]) == "Tensor('uint8', (8, 8, 3))"
     assert "54 rows" in repr(view)
+
+
+@pytest.mark.parametrize("is_used", [False, True])
+@pytest.mark.parametrize("copied", [lambda view: pickle.loads(pickle.dumps(view)), deepcopy])
+def test_a_view_pickles(shapes, view, copied, is_used):
+    drawn = tl.query("SELECT sid FROM ds SAMPLE BY labels + 1 LIMIT 5", ds=shapes.ds)
+    near = tl.query(
+        "SELECT labels FROM ds ORDER BY array_mean(images), sid LIMIT :n",
+        ds=shapes.ds, parameters={"n": 3},
+    )  # fmt: skip
+    if is_used:
+        assert (len(view), len(drawn), len(near)) == (54, 5, 3)
+    copies = [copied(one) for one in (view, drawn, near)]
+    assert np.array_equal(copies[0][3]["crop"], view[3]["crop"])
+    assert copies[0].sids.tolist() == view.sids.tolist()
+    assert copies[1].sids.tolist() == drawn.sids.tolist()
+    assert copies[2]["labels"].tolist() == near["labels"].tolist()
 
 
 def test_rows_columns_and_parts(shapes, view):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +21,7 @@ from tensorlake_spark.query.engine.shape_values import stand_ins
 from tensorlake_spark.query.functions.needed_parts import SHAPE, box_of
 from tensorlake_spark.query.functions.row_values import Values, gathered
 from tensorlake_spark.query.sources.source_columns import TensorLeaf
+from tensorlake_spark.threads import CopiedLock
 
 Array = np.ndarray[Any, Any]
 
@@ -32,7 +32,7 @@ class ReadCounts:
     def __init__(self) -> None:
         self.rows: dict[tuple[str, str], int] = {}
         self.bytes: dict[tuple[str, str], int] = {}
-        self._lock = threading.Lock()
+        self._lock = CopiedLock()
 
     def add(self, source: str, column: str, rows: int, nbytes: int) -> None:
         """Count a read."""

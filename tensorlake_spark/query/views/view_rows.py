@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-
 from tensorlake_spark.query.engine.running import PlanRun
 from tensorlake_spark.query.planning.plan import Plan
+from tensorlake_spark.threads import CopiedLock
 
 
 class ViewRows:
@@ -20,7 +19,7 @@ class ViewRows:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._run: PlanRun | None = None
-        self._lock = threading.Lock()
+        self._lock = CopiedLock()
 
     @property
     def run(self) -> PlanRun:

@@ -135,7 +135,7 @@ def test_what_an_earlier_run_wrote_of_files_that_changed_is_not_used(spark, phot
 def test_other_columns_are_refused(spark, photos, tmp_path):
     uri = str(tmp_path / "ds")
     tl.dataset(uri, {"image": tl.types.Image("jpeg"), "label": "int64"})
-    with pytest.raises(FormatError, match="has column 'image' as Image.*delete it$"):
+    with pytest.raises(FormatError, match=r"has column .image. as Image.*delete it$"):
         ingest_samples(spark, source_of(photos), uri)
     tl.dataset(uri).append({"label": 1})
     with pytest.raises(FormatError, match=r"and the source has Image\('png'\)$"):
