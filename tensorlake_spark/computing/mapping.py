@@ -20,6 +20,9 @@ from tensorlake_spark.writing.source import bands
 
 Array = np.ndarray[Any, Any]
 
+# Keywords of ufuncs that mean the same for a part as for the whole.
+_KEYWORDS = ("casting", "dtype", "order", "sig", "signature", "subok")
+
 
 @dataclass(frozen=True, eq=False)
 class Mapped:
@@ -54,7 +57,8 @@ class Mapped:
         Raises
         ------
         UnsupportedFunctionError
-            If the ufunc has more than one result, or a core dimension, or takes more or fewer operands.
+            If the ufunc has more than one result, or a core dimension, or takes more or fewer operands, and for
+            keywords of whole arrays, such as ``where`` and ``out``.
         DenseResultError
             If it would make zeros of a sparse tensor non-zero.
         InvalidTensorError
@@ -70,6 +74,12 @@ class Mapped:
         if ufunc.nout != 1 or ufunc.signature is not None:
             raise UnsupportedFunctionError(
                 f"np.{ufunc.__name__} of a stored tensor is not there: only ufuncs with one result, element by element"
+            )
+        if refused := [f"{name}=" for name in options if name not in _KEYWORDS]:
+            raise UnsupportedFunctionError(
+                f"np.{ufunc.__name__} with {', '.join(refused)} of a stored tensor is not there: it is computed a part "
+                f"at a time, and takes {', '.join(f'{name}=' for name in _KEYWORDS)}; read it to give others: "
+                f"np.{ufunc.__name__}(ref[...], ...)"
             )
         shape = broadcast_shapes(*(np.shape(x) if np.isscalar(x) else x.shape for x in operands))
         alike = [_like(x) for x in operands]

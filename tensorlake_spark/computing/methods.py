@@ -93,12 +93,13 @@ class Computing(ReductionMethods):
     def map(self, ufunc: Any, *others: Any, into: str | None = None, **options: Any) -> Any:
         """Return a ufunc of the tensor and of others: scalars, arrays, and stored tensors, which broadcast.
 
-        With `into` it goes from the lake to the lake, a region at a time.
+        With `into` it goes from the lake to the lake, a region at a time. The options are keywords of the ufunc,
+        such as ``dtype`` and ``casting``.
 
         Raises
         ------
         UnsupportedFunctionError
-            If the ufunc has several results.
+            If the ufunc has several results, and for keywords of whole arrays, such as ``where`` and ``out``.
         DenseResultError
             If it would make the zeros of a sparse tensor non-zero.
 

@@ -106,3 +106,13 @@ def test_powers_have_the_dtype_of_numpys_operator(lake, dtype, exponent, layout)
         found = dense(x**exponent)
         assert found.dtype == wanted.dtype
         np.testing.assert_allclose(found, wanted, rtol=1e-3 if dtype == "f2" else 1e-6)
+
+
+@pytest.mark.parametrize("name", ["where", "out", "no_such"])
+def test_keywords_of_whole_arrays_are_refused(lake, small_regions, name):
+    array = array_of("f8", (9, 7), 1)
+    ref = lake.write("x", array, block_shape=(2, 3))
+    with pytest.raises(UnsupportedFunctionError, match=f"np.negative with {name}= of a stored"):
+        ref.map(np.negative, into="y", **{name: np.ones((9, 7), bool)})
+    assert "y" not in lake
+    assert np.array_equal(ref.map(np.negative, dtype="f4"), np.negative(array, dtype="f4"))
