@@ -350,6 +350,10 @@ class ReductionMethods(ABC):
         fold = first_index(self._stored, condition, axis, keepdims)
         return self._computed(fold, into)
 
+    def __contains__(self, value: Any) -> bool:
+        """Return whether an element equals a scalar, also one that is not stored."""
+        return bool(self.first_index(("==", value)) >= 0)
+
     def nonzero(self) -> tuple[Array, ...]:
         """Return the indices of elements that are not zero, an array for each axis, as `numpy.nonzero`.
 

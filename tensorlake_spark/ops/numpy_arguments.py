@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -52,6 +52,25 @@ def axis_of(axis: Any, ndim: int) -> int:
     if not -ndim <= number < ndim:
         raise AxisError(f"axis {number} is out of bounds for a tensor of {ndim} axes")
     return number % ndim
+
+
+def integer_of(value: Any, name: str) -> int:
+    """Return an argument that is an integer.
+
+    Raises
+    ------
+    InvalidKeyTypeError
+        If it is not.
+
+    Examples
+    --------
+    >>> integer_of(np.int8(3), "shift")
+    3
+    """
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise InvalidKeyTypeError(f"{name}={value!r} is not an integer; give one") from None
 
 
 def axes_of(axes: Any, ndim: int) -> tuple[int, ...]:
@@ -171,8 +190,10 @@ def dtype_of_product(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
 
 
 @contextmanager
-def refused_dtypes(ufunc: np.ufunc, operands: Sequence[Any]) -> Iterator[None]:
-    """Say which function of which dtypes it is that NumPy refuses.
+def refused_dtypes(
+    function: Callable[..., Any], operands: Sequence[Any], asked: Any = None
+) -> Iterator[None]:
+    """Say which function of which dtypes it is that NumPy refuses, and which dtype was asked for, if one was.
 
     Raises
     ------
@@ -193,6 +214,9 @@ def refused_dtypes(ufunc: np.ufunc, operands: Sequence[Any]) -> Iterator[None]:
         if isinstance(error, TensorLakeError):
             raise
         names = (str(getattr(x, "dtype", type(x).__name__)) for x in operands)
+        named = f"np.{function.__name__} of {' and '.join(names)}"
+        if asked is not None:
+            named += f" with dtype={asked!r}"
         raise UnsupportedDtypeError(
-            f"np.{ufunc.__name__} of {' and '.join(names)} is not there: {error}; astype(...) gives another dtype"
+            f"{named} is not there: {error}; astype(...) gives another dtype"
         ) from error

@@ -122,6 +122,9 @@ def test_the_first_index_where_a_condition_holds(ref, array):
         wanted = np.where(holds.any(axis=axis), holds.argmax(axis=axis), -1)
         assert np.array_equal(ref.first_index((">", 0), axis=axis), wanted)
     assert ref.first_index((">", array.max())) == -1
+    assert array.max() in ref
+    assert array.max() + 1 not in ref.view[1:]
+    assert np.nan not in ref
 
 
 def test_a_result_goes_into_the_lake_by_one_commit(lake, ref, array):
@@ -246,3 +249,19 @@ def test_extremes_of_floats_without_infinities(lake, layout, name):
             given = {"axis": axis, "initial": 1.0, "where": mask}
             found = np.asarray(dense(getattr(ref, function)(**given))).astype("f8")
             np.testing.assert_array_equal(found, getattr(np, function)(array, **given))
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "var", "std", "nansum"])
+def test_a_dtype_that_numpy_refuses_is_named(ref, name):
+    with pytest.raises(tl.UnsupportedDtypeError, match=r"of int64 with dtype='no_such'"):
+        getattr(ref, name)(dtype="no_such")
+
+
+@pytest.mark.parametrize("dtype", ["m8[s]", "M8[s]"])
+@pytest.mark.parametrize("order", [None, 1, 3, np.inf, -np.inf])
+def test_norms_of_times_are_numpys(lake, dtype, order):
+    times = np.arange(12).reshape(3, 4).astype(dtype)
+    wanted = np.linalg.norm(times, order, axis=0)
+    for layout in ("ftsf", "coo"):
+        got = lake.write(layout, times, layout=layout).norm(order, axis=0)
+        np.testing.assert_allclose(dense(got), wanted)

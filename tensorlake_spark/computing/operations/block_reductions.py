@@ -39,7 +39,7 @@ from tensorlake_spark.errors import (
     UnsupportedDtypeError,
     UnsupportedFunctionError,
 )
-from tensorlake_spark.ops.numpy_arguments import axes_to_reduce, is_axis_of_scalar
+from tensorlake_spark.ops.numpy_arguments import axes_to_reduce, is_axis_of_scalar, refused_dtypes
 from tensorlake_spark.ops.reducing.reduction_mask import Mask
 
 Array = np.ndarray[Any, Any]
@@ -228,10 +228,11 @@ def _made(
 
 
 def _dtype_of(function: Callable[..., Any], of: np.dtype[Any], /, **options: Any) -> np.dtype[Any]:
-    """Return the dtype of what NumPy's function gives; it raises what that raises."""
-    with warnings.catch_warnings():
+    """Return the dtype of what NumPy's function gives; what it refuses is refused."""
+    tried = np.zeros(1, of)
+    with warnings.catch_warnings(), refused_dtypes(function, [tried], options.get("dtype")):
         warnings.simplefilter("ignore")
-        return np.asarray(function(np.zeros(1, of), **options)).dtype
+        return np.asarray(function(tried, **options)).dtype
 
 
 def _computed(result: np.dtype[Any], asked: Any) -> np.dtype[Any]:
@@ -326,7 +327,7 @@ def _root(found: Array, count: Count) -> Array:
 
 
 def _absolute(values: Array) -> Array:
-    return np.abs(values.astype(np.float64) if values.dtype.kind in "iub" else values)
+    return np.abs(values.astype(np.float64) if values.dtype.kind in "iubmM" else values)
 
 
 def _power(exponent: float, values: Array) -> Array:

@@ -20,8 +20,8 @@ def square_of(values: Array) -> Array:
     >>> square_of(np.array([200, 3], np.uint8)), square_of(np.array([3j]))
     (array([40000,     9], dtype=uint16), array([9.]))
     """
-    if values.dtype.kind == "V" or (values.dtype.kind in "iub" and values.dtype.itemsize > 2):
-        values = values.astype(np.float64)  # V: bfloat16, whose squares are cut
+    if values.dtype.kind in "VmM" or (values.dtype.kind in "iub" and values.dtype.itemsize > 2):
+        values = values.astype(np.float64)  # V: bfloat16, whose squares are cut; times have none
     return square(values)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError, did_you_mean
 from tensorlake_spark.indexing.coords import sort_places
 from tensorlake_spark.ops.elements import Elements, without_zeros
-from tensorlake_spark.ops.numpy_arguments import axis_to_search, refuse_out
+from tensorlake_spark.ops.numpy_arguments import axis_to_search, refuse_out, refused_dtypes
 from tensorlake_spark.ops.reducing.groups import Groups
 
 Array = np.ndarray[Any, Any]
@@ -95,7 +95,7 @@ def first_index(
     Raises
     ------
     InvalidOptionError
-        If the condition is no function, and no comparison that is known.
+        If the condition is no function, and no comparison with a scalar that is known.
     InvalidTensorError
         If the function does not return a bool for each value.
     AxisError
@@ -222,7 +222,7 @@ def predicate_of(condition: Any) -> Callable[[Array], Array]:
     Raises
     ------
     InvalidOptionError
-        If the condition is no function, and no comparison that is known.
+        If the condition is no function, and no comparison with a scalar that is known.
 
     Examples
     --------
@@ -241,9 +241,15 @@ def predicate_of(condition: Any) -> Callable[[Array], Array]:
                 f"{condition!r} is not a condition{did_you_mean(str(sign), CONDITIONS)}; a function of an array, or a "
                 f"comparison such as ('>', 3) is, with one of {', '.join(CONDITIONS)}"
             ) from None
+        if np.ndim(bound):
+            raise InvalidOptionError(
+                f"({sign!r}, ...) compares with one scalar, not with an array of shape {np.shape(bound)}; give a "
+                "function of an array for other conditions"
+            )
 
         def function(values: Array) -> Array:
-            return np.asarray(compare(values, bound))
+            with refused_dtypes(compare, [values, bound]):
+                return np.asarray(compare(values, bound))
 
     def checked(values: Array) -> Array:
         found = np.asarray(function(values))

@@ -14,7 +14,7 @@ import numpy as np
 
 from tensorlake_spark.errors import InvalidTensorError, UnsupportedFunctionError
 from tensorlake_spark.ops.elements import Elements, elements_at, without_zeros
-from tensorlake_spark.ops.numpy_arguments import axes_to_reduce, refuse_out
+from tensorlake_spark.ops.numpy_arguments import axes_to_reduce, refuse_out, refused_dtypes
 from tensorlake_spark.ops.reducing import reductions
 from tensorlake_spark.ops.reducing.groups import Groups
 from tensorlake_spark.ops.reducing.reductions import total
@@ -47,7 +47,8 @@ def mean(
     groups = _groups(x, axis, keepdims, where)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        empty = np.mean(np.zeros(1, x.dtype), dtype=dtype)
+        with refused_dtypes(np.mean, [x], dtype):
+            empty = np.mean(np.zeros(1, x.dtype), dtype=dtype)
     found = _mean(groups, groups.values, groups.length, _between(x.dtype, dtype))
     _warn("Mean of empty slice", groups.length)
     return _finished(groups, found, empty.dtype)
@@ -72,7 +73,8 @@ def nanmean(
     if x.dtype.kind not in "fc":
         return mean(x, axis, dtype, out, keepdims, where=where)
     refuse_out(out)
-    np.nanmean(np.ones(1, x.dtype), dtype=dtype)  # which refuses dtypes
+    with refused_dtypes(np.nanmean, [x], dtype):
+        np.nanmean(np.ones(1, x.dtype), dtype=dtype)
     groups = _groups(x, axis, keepdims, where)
     valid, lengths, _ = _valid(groups)
     found = _mean(groups, np.where(valid, groups.values, 0), lengths, _between(x.dtype, dtype))
@@ -310,9 +312,10 @@ def _var(
         ddof = correction
     skip_nan = skip_nan and x.dtype.kind in "fc"
     groups = _groups(x, axis, keepdims, where)
-    result_dtype = (np.nanvar if skip_nan else np.var)(np.ones(2, x.dtype), dtype=dtype).dtype
-    if root and (groups.shape or (keepdims and x.ndim)):
-        np.sqrt(np.ones(1, result_dtype), out=np.ones(1, result_dtype))  # it refuses integers
+    with refused_dtypes(np.std if root else np.var, [x], dtype):
+        result_dtype = (np.nanvar if skip_nan else np.var)(np.ones(2, x.dtype), dtype=dtype).dtype
+        if root and (groups.shape or (keepdims and x.ndim)):
+            np.sqrt(np.ones(1, result_dtype), out=np.ones(1, result_dtype))  # it refuses integers
     between = _between(x.dtype, dtype)
     values, counts, lengths = groups.values, groups.counts, groups.length
     with np.errstate(all="ignore"):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.ops.elements import Elements, without_zeros
-from tensorlake_spark.ops.numpy_arguments import refuse_out
+from tensorlake_spark.ops.numpy_arguments import refuse_out, refused_dtypes
 from tensorlake_spark.ops.reducing.groups import Groups, sum_of_many
 
 Array = np.ndarray[Any, Any]
@@ -53,7 +53,8 @@ def sum(
         if found is not None:
             return found
     groups = Groups(x, axis, keepdims, where, counted=False)
-    empty = np.sum(np.zeros(1, x.dtype), dtype=dtype, **_given(initial))
+    with refused_dtypes(np.sum, [x], dtype):
+        empty = np.sum(np.zeros(1, x.dtype), dtype=dtype, **_given(initial))
     found = total(groups, groups.values, empty.dtype)
     return groups.result(np.add(found, empty, out=found), empty)
 
@@ -338,11 +339,12 @@ def _given(initial: Any) -> dict[str, Any]:
 def _of_nothing(function: Callable[..., Any], groups: Groups, **options: Any) -> Any:
     """Return what NumPy makes of a cell without stored elements; with a mask, what of one without any element.
 
-    Its dtype is that of the result, and what NumPy refuses is refused with its own error.
+    Its dtype is that of the result, and what NumPy refuses is refused.
     """
-    if groups.is_masked:
-        return function(np.zeros(1, groups.dtype), where=np.array([False]), **options)
-    return function(np.zeros(np.minimum(groups.length, 1), groups.dtype), **options)
+    with refused_dtypes(function, [groups], options.get("dtype")):
+        if groups.is_masked:
+            return function(np.zeros(1, groups.dtype), where=np.array([False]), **options)
+        return function(np.zeros(np.minimum(groups.length, 1), groups.dtype), **options)
 
 
 def _finished(groups: Groups, found: Array, empty: Any) -> Any:

@@ -103,6 +103,9 @@ class BuilderView(NDArrayOperatorsMixin):
             raise TypeError("len() of a sparse tensor without axes")
         return self.shape[0]
 
+    def __contains__(self, value: Any) -> bool:
+        return value in self[...]
+
     def __getitem__(self, key: Any) -> Any:
         return self._read(select(key, self.shape))
 

@@ -305,6 +305,10 @@ class ReductionMethods(Elements):
         """
         return self._wrapped(index_reductions.first_index(self, condition, axis, keepdims=keepdims))
 
+    def __contains__(self, value: Any) -> bool:
+        """Return whether an element equals a scalar, also one that is not stored."""
+        return bool(self.first_index(("==", value)) >= 0)
+
     def nonzero(self) -> Any:
         """Return the indices of the elements that are not zero, an array for each axis, as `numpy.nonzero`.
 

@@ -91,3 +91,23 @@ def test_axes_of_a_scalar_are_numpys(name, axis):
     check_like_numpy(
         lambda: getattr(x, name)(axis=axis), lambda: numpy_of(name)(array, axis=axis), kind="array"
     )
+
+
+@pytest.mark.parametrize("asked", ["no_such", "U3", "datetime64[s]"])
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "var", "std", "nansum"])
+def test_a_dtype_that_numpy_refuses_is_named(name, asked):
+    with pytest.raises(tl.UnsupportedDtypeError, match=rf"of float64 with dtype='{asked[:8]}"):
+        getattr(X, name)(dtype=asked)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_in_finds_elements_as_in_numpy():
+    full = tl.SparseTensor.from_dense(np.array([[1.0, np.nan], [2.0, 3.0]]))
+    for value in (0, 1, 2.0, 99, np.nan):
+        assert (value in X) == (value in DENSE)
+        assert (value in X.builder()) == (value in X.builder().view[:]) == (value in DENSE)
+        assert (value in full) == (value in full.todense())
+    with pytest.raises(ValueError, match="one scalar, not with an array"):
+        X[0] in X  # noqa: B015
+    with pytest.raises(TypeError, match="float64 and str"):
+        "a" in X  # noqa: B015
