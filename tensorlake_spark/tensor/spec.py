@@ -71,14 +71,17 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
     Raises
     ------
     UnsupportedDtypeError
-        For object, structured, string and void dtypes, and for ``datetime64`` without a unit.
+        For object, structured, string and void dtypes, for ``datetime64`` without a unit, and for what is no dtype.
 
     Examples
     --------
     >>> dtype_name(np.dtype(">f4")), dtype_name(np.dtype("datetime64[ns]"))
     ('float32', 'datetime64[ns]')
     """
-    dtype = np.dtype(dtype)
+    try:
+        dtype = np.dtype(dtype)
+    except TypeError as error:
+        raise UnsupportedDtypeError(f"{dtype!r:.80} is no dtype of NumPy: {error}") from None
     name = str(dtype.name)
     if dtype.kind in "biufc" and dtype.itemsize <= (16 if dtype.kind == "c" else 8):
         return name

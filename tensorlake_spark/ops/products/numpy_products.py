@@ -16,7 +16,7 @@ import numpy as np
 from tensorlake_spark.errors import DenseResultError, InvalidKeyTypeError, InvalidTensorError
 from tensorlake_spark.indexing.coords import check_shape
 from tensorlake_spark.ops.elements import Elements, canonical, nonzero
-from tensorlake_spark.ops.numpy_arguments import axes_of, dtype_of_product
+from tensorlake_spark.ops.numpy_arguments import axes_of, dtype_of_product, refused_dtypes
 from tensorlake_spark.ops.products.contraction import (
     Operand,
     elements_of,
@@ -52,14 +52,16 @@ def scaled(x: Elements, by: Any) -> Elements:
     Raises
     ------
     DenseResultError
-        If the number is infinite or not one: times zero it is NaN.
+        If the number is infinite or not one: times zero it is NaN. UnsupportedDtypeError if it is no number.
 
     Examples
     --------
     >>> scaled(elements_of(np.array([0, 2])), 3).values.tolist()
     [6]
     """
-    if not np.all(np.isfinite(by)) and x.nnz < x.size:
+    with refused_dtypes(np.multiply, [x, by]):
+        is_finite = np.all(np.isfinite(by))
+    if not is_finite and x.nnz < x.size:
         dtype = np.result_type(x.dtype, by)
         raise DenseResultError(
             f"a sparse tensor times {by} has NaN for every zero: {x.size * dtype.itemsize} bytes; todense() first"

@@ -10,7 +10,7 @@ import numpy as np
 from tensorlake_spark.errors import InvalidKeyTypeError, InvalidTensorError
 from tensorlake_spark.indexing.coords import check_shape
 from tensorlake_spark.ops.elements import Elements, canonical, elements_at
-from tensorlake_spark.ops.numpy_arguments import axes_of, refuse_out
+from tensorlake_spark.ops.numpy_arguments import axes_of, integer_of, refuse_out
 from tensorlake_spark.ops.reducing import reductions
 from tensorlake_spark.ops.shapes.shaping import arranged, broadcast_to
 
@@ -34,6 +34,7 @@ def diagonal(x: Elements, offset: int = 0, axis1: int = 0, axis2: int = 1) -> El
     if x.ndim < 2:
         raise InvalidTensorError(f"a diagonal needs two axes, this tensor has {x.ndim}")
     one, other = axes_of((axis1, axis2), x.ndim)
+    offset = integer_of(offset, "offset")
     columns = x.coords[other] - offset if offset else x.coords[other]
     kept = np.flatnonzero(x.coords[one] == columns)
     rest = [k for k in range(x.ndim) if k not in (one, other)]

@@ -10,6 +10,7 @@ import numpy as np
 
 from tensorlake_spark.errors import DenseResultError, InvalidTensorError
 from tensorlake_spark.indexing.coords import check_shape, sort_places, unravel
+from tensorlake_spark.ops.broadcasting import broadcast_shapes
 from tensorlake_spark.ops.elements import Elements, elements_at, known_canonical, without_zeros
 from tensorlake_spark.ops.lookup import look_up
 from tensorlake_spark.ops.numpy_arguments import axis_of, refuse_out
@@ -202,7 +203,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     ------
     DenseResultError
         If a scalar other than zero would fill what is not stored.
-    ValueError
+    InvalidTensorError
         If only one of `x` and `y` is given, or if shapes do not broadcast.
 
     Examples
@@ -218,7 +219,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     operands = [
         o if isinstance(o, Elements) or np.isscalar(o) else np.asarray(o) for o in (condition, x, y)
     ]
-    shape = check_shape(np.broadcast_shapes(*map(np.shape, operands)))
+    shape = check_shape(broadcast_shapes(*map(np.shape, operands)))
     condition, x, y = operands
     if isinstance(condition, Elements):
         # Where the condition is not stored, y is what fills the result.

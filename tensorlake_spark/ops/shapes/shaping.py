@@ -27,6 +27,7 @@ from tensorlake_spark.ops.numpy_arguments import (
     axes_of,
     axes_to_reduce,
     axis_of,
+    integer_of,
     is_axis_of_scalar,
 )
 
@@ -293,7 +294,7 @@ def roll(x: Elements, shift: Any, axis: Any = None) -> Elements:
         raise InvalidTensorError(f"{len(shifts)} shifts along {len(axes)} axes; one for each")
     by = [0] * x.ndim
     for distance, along in np.broadcast(shifts, axes):
-        by[along] += operator.index(distance)
+        by[along] += integer_of(distance, "shift")
     rows = [
         (row + d % max(n, 1)) % max(n, 1) if d else row
         for d, (n, row) in zip(by, _axes(x), strict=True)

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.indexing.coords import check_shape
+from tensorlake_spark.ops.numpy_arguments import integer_of
 from tensorlake_spark.tensor.sparse.array import SparseTensor
 from tensorlake_spark.tensor.sparse.builder_view import BuilderView
 from tensorlake_spark.tensor.sparse.element_buffer import ElementBuffer
@@ -66,8 +68,8 @@ class SparseBuilder(BuilderView):
     __slots__ = ()
 
     def __init__(self, shape: Sequence[int], dtype: Any = np.float64) -> None:
+        dtype_name(dtype)
         kind = np.dtype(dtype)
-        dtype_name(kind)
         nothing = np.empty(0, kind.newbyteorder("="))
         super().__init__(ElementBuffer(np.empty(0, np.int64), nothing, check_shape(shape)))
 
@@ -129,6 +131,11 @@ class SparseBuilder(BuilderView):
     def reserve(self, count: int) -> None:
         """Make room for so many elements altogether, so that puts do not make buffers larger one by one.
 
+        Raises
+        ------
+        InvalidOptionError
+            For a negative number. InvalidKeyTypeError for what is not an integer.
+
         Examples
         --------
         >>> b = SparseBuilder((1000, 1000))
@@ -136,7 +143,10 @@ class SparseBuilder(BuilderView):
         >>> b.capacity
         500
         """
-        self._buffer.reserve(count)
+        number = integer_of(count, "count")
+        if number < 0:
+            raise InvalidOptionError(f"count={number} elements cannot be reserved; give 0 or more")
+        self._buffer.reserve(number)
 
     def copy(self) -> SparseBuilder:
         """Return a builder of its own with the same elements."""

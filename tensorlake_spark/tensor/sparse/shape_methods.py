@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tensorlake_spark.ops import comparing, valuewise
 from tensorlake_spark.ops.elements import Elements
 from tensorlake_spark.ops.shapes import diagonals, shaping
@@ -243,7 +241,7 @@ class ShapeMethods(Elements):
         >>> x.astype("int8").values
         array([ 5, -7], dtype=int8)
         """
-        dtype_name(np.dtype(dtype))
+        dtype_name(dtype)
         return self._like(valuewise.astype(self, dtype, casting))
 
     def round(self, decimals: int = 0) -> Self:

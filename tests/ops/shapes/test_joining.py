@@ -71,6 +71,8 @@ def test_a_condition_alone_is_nonzero():
     assert np.where(x)[0].tolist() == [1]
     with pytest.raises(ValueError, match="x and y too"):
         np.where(x, x, None)
+    with pytest.raises(tl.InvalidTensorError, match=r"\(2,\) do not broadcast"):
+        np.where(x, x, np.ones(2))
 
 
 def test_what_does_not_fit_says_so():

@@ -121,3 +121,10 @@ def test_a_scalar_has_one_axis_to_squeeze():
     assert np.squeeze(x, 0).shape == np.squeeze(x, -1).shape == ()
     with pytest.raises(tl.AxisError):
         np.squeeze(x, 1)
+
+
+def test_distances_are_integers():
+    x = tl.SparseTensor.from_dense(np.eye(3))
+    for call in (lambda: np.roll(x, 1.5), lambda: np.roll(x, "a", 0), lambda: x.diagonal(0.5)):
+        with pytest.raises(TypeError, match="is not an integer; give one"):
+            call()

@@ -399,3 +399,20 @@ def test_a_view_is_pickled_with_its_builder():
     view[...] = 4
     assert again[...].todense().tolist() == [[1, 0, 0], [0, 4, 0], [0, 4, 1]]
     assert b[2, 1] == 0
+
+
+def test_a_number_that_cannot_be_reserved_is_told():
+    b = tl.SparseBuilder((4, 5))
+    with pytest.raises(ValueError, match=r"count=-1 .* give 0 or more"):
+        b.reserve(-1)
+    for count in (1.5, "a", None):
+        with pytest.raises(TypeError, match=r"count=.* is not an integer"):
+            b.reserve(count)
+    assert b.capacity == 0
+
+
+def test_what_is_no_dtype_is_told():
+    with pytest.raises(UnsupportedDtypeError, match="'no_such' is no dtype of NumPy"):
+        tl.SparseBuilder((4, 5), "no_such")
+    with pytest.raises(UnsupportedDtypeError, match="'no_such' is no dtype of NumPy"):
+        tl.SparseTensor.from_dense(np.eye(2)).astype("no_such")
