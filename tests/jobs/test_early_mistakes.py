@@ -36,7 +36,10 @@ def is_told(done, name, says):
         (("--quantize", '{"error": 0}'), "is not above 0"),
         (("--codec", "gzip"), "unknown codec 'gzip'"),
         (("--codec", "cast(float16)+zstd"), "its step cast(float16) quantises"),
-        (("--layout", "coo", "--codec", "pco"), "those of layout coo are zstd, raw"),
+        (
+            ("--layout", "coo", "--codec", "pco"),
+            "those of layout coo are auto, smallest, zstd, raw",
+        ),
         (("--layout", "zarr"), "unknown layout 'zarr'"),
         (("--dtype", "banana"), "'banana' is not a dtype"),
         (("--block-shape", "8,x"), "option blockShape='8,x' is not a list of integers"),

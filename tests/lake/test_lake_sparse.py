@@ -303,7 +303,10 @@ def test_slabs_and_array_likes(lake, layout):
         ({"layout": "bsgs", "chunk_rank": 1}, "layout bsgs has no chunk_rank"),
         ({"layout": "bsgs", "duplicates": "mean"}, "unknown duplicates 'mean'"),
         ({"layout": "ftsf", "duplicates": "sum"}, "layout ftsf has no duplicates"),
-        ({"layout": "bsgs", "codec": "delta(-2)+zstd"}, "those of layout bsgs are zstd, raw"),
+        (
+            {"layout": "bsgs", "codec": "delta(-2)+zstd"},
+            "those of layout bsgs are auto, smallest, zstd, raw",
+        ),
         ({"threshold": 10}, "not a share between 0 and 1"),
     ],
 )

@@ -180,11 +180,12 @@ def codec_of(name: str) -> Codec:
     if inner in CODECS:
         found = CODECS[inner]
         return found if inner == name else Codec(name, 0, False, False, turned=found)
-    near = did_you_mean(name, (*CODECS, *(TRANSPOSE + known for known in CODECS)))
+    known = ("auto", "smallest", *CODECS, *(TRANSPOSE + codec for codec in CODECS))
     raise InvalidOptionError(
-        f"unknown codec {name!r}{near}; known are raw, pco, and chains of these steps in this order, all but the last "
-        "optional: transpose, decimal(0) to decimal(9), one of delta(-1), delta(-2) and lorenzo, zigzag, one of "
-        "shuffle, nibbles and bins, zstd; transpose may stand before raw and pco too"
+        f"unknown codec {name!r}{did_you_mean(name, known)}; known are auto, smallest, raw, pco, and chains of these "
+        "steps in this order, all but the last optional: transpose, decimal(0) to decimal(9), one of delta(-1), "
+        "delta(-2) and lorenzo, zigzag, one of shuffle, nibbles and bins, zstd; transpose may stand before raw and pco "
+        "too"
     )
 
 

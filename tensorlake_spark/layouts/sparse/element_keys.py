@@ -140,8 +140,8 @@ class SparseLayout(Layout):
     def check_codec(self, name: str) -> str:
         if name not in CODECS:
             raise InvalidOptionError(
-                f"unknown codec {name!r}{did_you_mean(name, CODECS)}; those of layout {self.name} are "
-                f"{', '.join(CODECS)}"
+                f"unknown codec {name!r}{did_you_mean(name, ('auto', 'smallest', *CODECS))}; those of layout "
+                f"{self.name} are auto, smallest, {', '.join(CODECS)}"
             )
         return name
 

@@ -60,6 +60,12 @@ def test_other_names_are_refused_with_the_grammar(name):
     assert reader_of(name) == "a later release"
 
 
+@pytest.mark.parametrize("layout", ["ftsf", "coo"])
+def test_a_choice_that_is_misspelt_is_offered(tmp_path, layout):
+    with pytest.raises(InvalidOptionError, match="did you mean 'smallest'"):
+        tensorlake_spark.open(tmp_path).write("x", [[1.0]], layout=layout, codec="smalest")
+
+
 def test_what_is_not_read_is_named():
     assert "(step 'wavelet(3)') is not one that this release reads" in unread("lorenzo+wavelet(3)+zstd", "ftsf")  # fmt: skip
     assert unread("zstd+zstd", "coo").startswith("codec 'zstd+zstd' is not one")
