@@ -86,7 +86,8 @@ class Listed:
 
     def array(self, count: int) -> np.ndarray[Any, Any]:
         """Return the labels of the first `count` indices."""
-        return np.array(self.values[:count])
+        values = self.values[:count]
+        return np.array(values, object if len({isinstance(v, str) for v in values}) > 1 else None)
 
     def places(self, labels: Sequence[Any]) -> np.ndarray[Any, Any]:
         """Return the index of every label, -1 of one that the axis does not have.
@@ -212,7 +213,7 @@ class Regular:
             return self._computed(values, lambda value: (value - self.start) // self.step)
         if self.unit is None:
             # A value on an edge belongs to the bin that begins there, whatever binary fractions do.
-            exact = (values.astype(np.float64) - self.start) / self.step
+            exact = ((values.astype(np.float64) - self.start) / self.step).clip(-(2.0**62), 2.0**62)
             near = np.rint(exact)
             bins = np.where(np.abs(exact - near) < 1e-9, near, np.floor(exact))
             return np.asarray(bins, np.int64)
@@ -263,13 +264,13 @@ class Regular:
     def _span(self, label: Any) -> tuple[int, int]:
         """Return the first bin that a value would be in, and the one after the last, whether there or not."""
         try:
+            if str(label).lower() in ("", "none", "nat", "nan"):
+                raise ValueError("neither a number nor a time")
             if self.unit is None:
                 is_whole = isinstance(label, (int, np.integer)) and -(2**63) <= label < 2**63
                 first = int(self.places(np.array([label if is_whole else float(label)]))[0])
                 stop = first + 1
             else:
-                if label is None or str(label).lower() in ("", "nat"):
-                    raise ValueError("no time")
                 time = np.datetime64(label)
                 after = time + np.ones((), f"timedelta64[{np.datetime_data(time.dtype)[0]}]")
                 first = int(self.places(np.array([time]))[0])

@@ -251,3 +251,23 @@ def test_a_label_that_is_stored_twice_is_seen():
         found.places([*TEXTS])
     with pytest.raises(tl.InvalidTensorError, match="no"):
         Listed.stored([["a"]])
+
+
+@pytest.mark.parametrize("start", [0, 0.5])
+def test_nan_is_in_no_bin_and_infinity_is_behind_all(start):
+    bins = Regular(start, 0.5 if start else 1)
+    for label in (np.nan, "nan", slice(np.nan, 2), slice(0, np.nan), [1, np.nan]):
+        with pytest.raises(tl.UnknownLabelError, match=r"nan'? is not a label of bins"):
+            bins.index(label, 3)
+    for label in (np.inf, 1e300, 2**80):
+        with pytest.raises(tl.UnknownLabelError, match="lies behind the last bin"):
+            bins.index(label, 3)
+        assert range(3)[bins.index(slice(-np.inf, label), 3)] == range(3)
+    with pytest.raises(tl.UnknownLabelError, match="lies before the first bin"):
+        bins.index(-np.inf, 3)
+
+
+def test_labels_of_several_kinds_stay_as_they_are(lake):
+    ref = lake.write("x", np.arange(3), axes=("x",), labels={"x": [1, "a", 2.5]})
+    assert ref.labels("x").tolist() == [1, "a", 2.5]
+    assert [ref.sel(x=label) for label in ref.labels("x")] == [0, 1, 2]
