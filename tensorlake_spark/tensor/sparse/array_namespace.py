@@ -14,6 +14,7 @@ from tensorlake_spark.errors import InvalidOptionError, did_you_mean
 from tensorlake_spark.indexing.coords import check_shape
 from tensorlake_spark.ops import valuewise
 from tensorlake_spark.ops.elements import Elements, elements_at
+from tensorlake_spark.ops.numpy_arguments import axis_of
 from tensorlake_spark.ops.shapes import joining
 
 if TYPE_CHECKING:
@@ -143,7 +144,6 @@ OTHERS = [
     "unique_counts",
     "unique_values",
     "var",
-    "vecdot",
     "where",
     "zeros_like",
 ]
@@ -227,7 +227,12 @@ class ArrayNamespace:
         """Return the slices at some indices along an axis."""
         if axis is None and x.ndim != 1:
             raise InvalidOptionError(f"take from a tensor of {x.ndim} axes needs an axis")
-        return x[(slice(None),) * ((axis or 0) % x.ndim) + (np.asarray(indices),)]
+        along = axis_of(0 if axis is None else axis, x.ndim)
+        return x[(slice(None),) * along + (np.asarray(indices),)]
+
+    def vecdot(self, x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+        """Return the dot products of vectors that lie along an axis; those of the first are conjugated."""
+        return np.sum(np.conj(x1) * x2, axis=axis, dtype=np.result_type(x1.dtype, x2.dtype))
 
 
 class ArrayNamespaceInfo:

@@ -61,6 +61,20 @@ def test_functions_of_the_namespace_are_those_of_sparse_tensors():
     assert float(XP.std(X, correction=1)) == pytest.approx(np.std(X.todense(), ddof=1))
     with pytest.raises(ValueError, match="needs an axis"):
         XP.take(X, [1])
+    assert XP.take(X, [0], axis=-1).todense().tolist() == [[0], [-7]]
+    for axis in (2, 5, -3):
+        with pytest.raises(IndexError, match=f"axis {axis} is out of bounds"):
+            XP.take(X, [1], axis=axis)
+
+
+@pytest.mark.parametrize("axis", [-1, -2])
+@pytest.mark.parametrize("dtypes", [("c16", "f4"), ("i1", "i1"), ("f8", "c8")])
+def test_dot_products_of_vectors_are_numpys(dtypes, axis):
+    first, second = (X.todense() * (1j if d[0] == "c" else 1) for d in dtypes)
+    first, second = first.astype(dtypes[0]), second[:1].astype(dtypes[1])
+    wanted = np.vecdot(*np.broadcast_arrays(first, second), axis=axis)
+    found = XP.vecdot(XP.asarray(first), XP.asarray(second), axis=axis)
+    np.testing.assert_array_equal(found.todense(), wanted, strict=True)
 
 
 def test_a_name_that_is_not_there_says_what_has_it():
