@@ -12,10 +12,11 @@ from tensorlake_spark.computing.mapping import Mapped
 from tensorlake_spark.computing.operations.products import contractions, labelled_products
 from tensorlake_spark.computing.operations.products.labelled_products import Product
 from tensorlake_spark.computing.stored_reductions import ReductionMethods, check_into
-from tensorlake_spark.errors import UnsupportedFunctionError
+from tensorlake_spark.errors import UnsupportedDtypeError, UnsupportedFunctionError
 from tensorlake_spark.ops.numpy_arguments import power_ufunc
 from tensorlake_spark.ops.products.einsum import arguments
 from tensorlake_spark.tensor.sparse import SparseTensor
+from tensorlake_spark.tensor.sparse.array import sparse_of
 
 
 class Computing(ReductionMethods):
@@ -257,9 +258,18 @@ def _operand(x: Any) -> Any:
     """Return what a ufunc is given as something that regions can be cut from."""
     if isinstance(x, Computing):
         return x._stored
-    if isinstance(x, SparseTensor) or np.isscalar(x):
+    if np.isscalar(x):
         return x
-    return np.asarray(x)
+    sparse = sparse_of(x)
+    if sparse is not None:
+        return sparse
+    array = np.asarray(x)
+    if array.dtype.kind == "O":
+        raise UnsupportedDtypeError(
+            f"{type(x).__name__} is an operand of dtype object, which a stored tensor does not go with; "
+            "astype(...) gives another dtype"
+        )
+    return array
 
 
 _REDUCTIONS: dict[np.ufunc, str] = {

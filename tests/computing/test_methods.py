@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
-from computed import array_of, put
+import scipy.sparse
+import sparse
+from computed import array_of, dense, put
 
 import tensorlake_spark as tl
 from tensorlake_spark.computing.methods import NAMES, Computing
@@ -146,3 +148,23 @@ def test_comparisons_of_whole_tensors_read_them(lake, array, layout):
         assert np.allclose(ref, other)
     assert not np.array_equal(ref, array + 1)
     assert not np.array_equal(ref.view[1:], array)
+
+
+@pytest.mark.parametrize("layout", ["ftsf", "coo"])
+@pytest.mark.parametrize("make", [scipy.sparse.csr_array, sparse.COO.from_numpy])
+def test_sparse_arrays_of_other_packages_are_operands(lake, layout, make):
+    array = np.arange(12.0).reshape(3, 4) % 5
+    ref = lake.write("x", array, layout=layout)
+    for got, wanted in (
+        (ref * make(array), array * array),
+        (ref.map(np.add, make(array)), array + array),
+        (ref.dot(make(array.T)), array @ array.T),
+        (ref.tensordot(make(array), 2), np.tensordot(array, array, 2)),
+    ):
+        np.testing.assert_array_equal(dense(got), wanted, strict=True)
+    for call in (ref.ttm, ref.ttv):
+        with pytest.raises(UnsupportedFunctionError, match=r"takes arrays; .* todense\(\)"):
+            call(make(array), 1)
+    for call in (lambda: ref * [[None] * 4], lambda: ref.ttv([None] * 4, 1), lambda: ref.dot("a")):
+        with pytest.raises(TypeError, match=r"dtype (object|<U1)"):
+            call()

@@ -21,6 +21,8 @@ from tensorlake_spark.errors import InvalidTensorError, UnsupportedFunctionError
 from tensorlake_spark.indexing.coords import check_shape
 from tensorlake_spark.ops.elements import Elements
 from tensorlake_spark.ops.numpy_arguments import axes_of, axis_of, dtype_of_product
+from tensorlake_spark.ops.products.contraction import operand
+from tensorlake_spark.tensor.sparse.array import sparse_of
 
 Array = np.ndarray[Any, Any]
 
@@ -192,14 +194,16 @@ def _factor(other: Any) -> Any:
         if not is_small(other):
             return other
         other = other.read()
-    return other if isinstance(other, Elements) else np.asarray(other)
+    sparse = sparse_of(other)
+    return operand(other) if sparse is None else sparse
 
 
 def _array(name: str, data: Any) -> Array:
     """Return an operand as an array. Sparse ones are not made dense unasked."""
-    if isinstance(data, Elements):
+    sparse = sparse_of(data)
+    if sparse is not None:
         raise UnsupportedFunctionError(
-            f"{name} of a stored tensor takes arrays; a sparse one of {data.nnz} elements becomes one with todense(), "
-            f"which takes {data.size * data.dtype.itemsize} bytes"
+            f"{name} of a stored tensor takes arrays; a sparse one of {sparse.nnz} elements becomes one with "
+            f"todense(), which takes {sparse.size * sparse.dtype.itemsize} bytes"
         )
-    return np.asarray(data)
+    return np.asarray(operand(data))
