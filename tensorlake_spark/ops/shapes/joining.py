@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.errors import DenseResultError, InvalidTensorError
+from tensorlake_spark.errors import DenseResultError, InvalidTensorError, UnsupportedDtypeError
 from tensorlake_spark.indexing.coords import check_shape, sort_places, unravel
 from tensorlake_spark.ops.broadcasting import broadcast_shapes
 from tensorlake_spark.ops.elements import Elements, elements_at, known_canonical, without_zeros
@@ -23,6 +23,11 @@ Array = np.ndarray[Any, Any]
 def elements_of(x: Any) -> Elements:
     """Return the canonical elements of a tensor, an array or a scalar.
 
+    Raises
+    ------
+    UnsupportedDtypeError
+        For an array of objects: NumPy makes one of a sparse array of another package.
+
     Examples
     --------
     >>> elements_of([0, 7]).coords.tolist()
@@ -31,6 +36,11 @@ def elements_of(x: Any) -> Elements:
     if isinstance(x, Elements):
         return without_zeros(x)
     array = np.asarray(x)
+    if array.dtype.kind == "O":
+        raise UnsupportedDtypeError(
+            f"{type(x).__name__} has the dtype object, which no tensor has; sparse arrays of other packages become "
+            "tensors by SparseTensor.from_scipy(...) and its kin"
+        )
     places = np.flatnonzero(array)
     return elements_at(places, array.reshape(-1)[places], array.shape)
 

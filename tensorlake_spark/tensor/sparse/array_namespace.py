@@ -186,9 +186,10 @@ class ArrayNamespace:
     def asarray(
         self, obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: Any = None
     ) -> Any:
-        """Return a sparse tensor, an array or nested lists as a sparse tensor."""
+        """Return a sparse tensor, an array or nested lists as a sparse tensor; also sparse arrays of other packages."""
         check_device(device)
-        x = joining.elements_of(obj)
+        sparse = self._kind._sparse_of(obj)
+        x = joining.elements_of(obj if sparse is None else sparse)
         x = x if dtype is None else valuewise.astype(x, dtype)
         return self._kind._trusted(x._coords, x.values, x.shape, x._places)
 

@@ -85,3 +85,12 @@ def test_what_does_not_fit_says_so():
         np.stack([x, x], axis=None)
     with pytest.raises(TypeError, match="out="):
         np.concatenate([x, x], out=np.zeros(6))
+
+
+@pytest.mark.parametrize("join", [np.concatenate, np.stack, np.vstack])
+def test_sparse_matrices_of_other_packages_are_told_how_to_become_tensors(join):
+    x = tl.SparseTensor.from_dense(np.eye(2))
+    with pytest.raises(
+        tl.UnsupportedDtypeError, match=r"csr_array has .* SparseTensor\.from_scipy"
+    ):
+        join([x, x.to_csr()])

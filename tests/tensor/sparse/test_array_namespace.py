@@ -44,6 +44,7 @@ def test_what_makes_arrays_makes_sparse_tensors():
         assert isinstance(x, tl.SparseTensor)
         assert x.dtype == np.float32
     assert XP.asarray([[0, 5.0], [-7.0, 0]]).equals(X)
+    assert XP.asarray(X.to_scipy()).equals(X)
 
 
 @pytest.mark.parametrize("shape", [(3,), (3, 5), (5, 3), (0, 2)])
