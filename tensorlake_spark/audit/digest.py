@@ -174,7 +174,10 @@ class Digest(DigestNode):
         """
         if tensor_id not in self:
             hint = did_you_mean(str(tensor_id), self.ids)
-            raise TensorNotFoundError(f"the digest has no tensor {tensor_id!r}{hint}")
+            of = "the table" if self._tensor_id is None else f"tensor {self._tensor_id!r} alone"
+            raise TensorNotFoundError(
+                f"the digest has no tensor {tensor_id!r}{hint}; it is of {of}, in version {self.version}"
+            )
         if tensor_id == self._tensor_id:
             return self
         rows = self._leaves.take(pa.array(self._rows.places[tensor_id]))

@@ -224,5 +224,5 @@ def test_what_is_no_digest(full):
     digest = full.digest()
     with pytest.raises(tl.InvalidOptionError, match="of one tensor, or of the table, not of 2"):
         full.check(["a", "b"], digest=digest.hex)
-    with pytest.raises(tl.TensorNotFoundError, match="the digest has no tensor 'b'"):
+    with pytest.raises(tl.TensorNotFoundError, match=r"no tensor 'b'.* of tensor 'a' alone"):
         full.check("b", digest=digest["a"])
