@@ -157,8 +157,13 @@ class Column:
         """
         chosen = np.atleast_1d(select_samples(key, len(self), f"column {self.name!r}"))
         array = self._stored(chosen)
-        values = values_of(self._table.parts, self.name, array, chosen, stack=False)
-        return padded(values, fill, blank_of(self.type))
+        if not self.type.stacks or pa.types.is_struct(array.type):
+            values = values_of(self._table.parts, self.name, array, chosen, stack=False)
+            return padded(values, fill, blank_of(self.type))
+        numbers = self.type.stack(array.drop_null())  # one by one they would be of Python's types
+        out = padded([None] * len(array), fill, (numbers.dtype, ()))
+        out[np.asarray(array.is_valid())] = numbers
+        return out
 
     def encoded(self, position: int) -> bytes | None:
         """Return the bytes of one sample as they are stored, None where it has none.

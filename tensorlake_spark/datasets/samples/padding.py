@@ -90,7 +90,7 @@ def padded(samples: Sequence[Array | None], fill: Any = 0, blank: Blank | None =
     for place, one in enumerate(arrays):
         if one is not None:
             here: Any = (place, *map(slice, one.shape))
-            out[here] = one
+            out[here] = one[()]  # of an object, what it is, not an array around it
     return out
 
 
