@@ -200,6 +200,8 @@ def _leaves(
 
 def as_column(name: str, column: Any) -> Any:
     """Return a column that has a length and takes slices of places; raises InvalidSampleTypeError for one value."""
+    if isinstance(column, pd.api.extensions.ExtensionArray):  # a Categorical has NaN for a null
+        column = pd.Series(column)
     if isinstance(column, (pd.Series, pd.Index)):  # a slice of it may be one of its labels
         return _of_series(column)
     is_one = (

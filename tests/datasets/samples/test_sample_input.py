@@ -176,6 +176,15 @@ def test_what_is_missing_in_a_column_of_pandas_is_null(tmp_path, dtype, kind, va
     assert [one["x"] for one in ds] == [value, None, value, value, value]
 
 
+def test_a_categorical_of_pandas_has_nulls(tmp_path):
+    # It was taken as an array, whose nulls are NaN.
+    ds = tl.dataset(str(tmp_path), {"x": tl.types.ClassLabel(["a", "b"]), "y": "string"})
+    given = pd.Categorical(["b", None, "a"])
+    ds.extend({"x": given, "y": given})
+    assert ds["x"][:] == [1, None, 0]
+    assert ds["y"][:] == ["b", None, "a"]
+
+
 def test_categories_of_polars_are_texts_and_classes(tmp_path):
     given = polars.DataFrame(
         {
