@@ -401,7 +401,7 @@ def check_names(names: Any, what: str = "names") -> tuple[str, ...]:
     if len({*checked}) < len(checked):
         twice = next(name for name in checked if checked.count(name) > 1)
         raise InvalidOptionError(f"{what} has {twice!r:.80} twice")
-    return checked
+    return tuple(map(str, checked))  # those of an array would be shown as np.str_
 
 
 def check_one_of(value: Any, known: Sequence[str], what: str) -> None:

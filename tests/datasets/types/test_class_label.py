@@ -88,3 +88,9 @@ def test_numbers_become_names():
 def test_names_are_checked(names):
     with pytest.raises(tl.InvalidOptionError, match="names"):
         ClassLabel(names)
+
+
+def test_names_of_an_array_are_texts_of_python():
+    names = ClassLabel(np.array(["cat", "dog"])).names
+    assert names == ("cat", "dog")
+    assert {type(name) for name in names} == {str}
