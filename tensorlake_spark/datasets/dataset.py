@@ -33,6 +33,7 @@ from tensorlake_spark.datasets.samples.sample_reading import read_table, runs_of
 from tensorlake_spark.datasets.samples.sample_selection import select_samples, whole_numbers
 from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.datasets.types.class_label import ClassLabel
+from tensorlake_spark.datasets.types.plain import types_of_numbers
 from tensorlake_spark.datasets.types.scalars import Scalar
 from tensorlake_spark.datasets.types.schema import SampleSchema, declared_types
 from tensorlake_spark.delta.log.requirements import SAMPLES, SID
@@ -395,8 +396,9 @@ def _with_schema(samples: Any) -> tuple[Any, SampleSchema]:
         looked_at = samples.schema.empty_table() if batch is None else batch
         return pa.RecordBatchReader.from_batches(samples.schema, rest), _with_schema(looked_at)[1]
     if isinstance(samples, Mapping):
-        columns = {name: _first(as_column(name, column)) for name, column in samples.items()}
-        return samples, SampleSchema.infer(columns, declared)
+        columns = {name: as_column(name, column) for name, column in samples.items()}
+        some = {name: _first(column) for name, column in columns.items()}
+        return samples, SampleSchema.infer(some, {**types_of_numbers(columns), **declared})
     rest = iter(samples)
     first = list(islice(rest, _LOOKED_AT))
     schema = SampleSchema.infer(first)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -94,6 +95,30 @@ def type_of_arrow(kind: pa.DataType, nullable: bool = True) -> Type:
         inner = type_of_arrow(kind.value_type, kind.value_field.nullable)
         return Sequence(inner, nullable=nullable)
     return Plain(kind, nullable=nullable)
+
+
+def types_of_numbers(columns: Mapping[str, Any]) -> dict[str, dict[str, Type]]:
+    """Return the types of those columns that Arrow has as numbers, or as lists of them.
+
+    Their values do not say it: in Python all integers are of one type.
+
+    Examples
+    --------
+    >>> types_of_numbers({"a": pa.array([1], pa.uint64()), "b": pa.array(["x"]), "c": [1, 2]})
+    {'a': {'a': Scalar('uint64')}}
+    """
+    arrays = {n: c for n, c in columns.items() if isinstance(c, (pa.Array, pa.ChunkedArray))}
+    types = {name: _of_numbers(array.type) for name, array in arrays.items()}
+    return {name: {name: kind} for name, kind in types.items() if kind is not None}
+
+
+def _of_numbers(kind: pa.DataType) -> Type | None:
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        inner = _of_numbers(kind.value_type)
+        return None if inner is None else Sequence(inner)
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    name = _scalar(kind) if is_number else None
+    return None if name is None else Scalar(name)
 
 
 def _scalar(kind: pa.DataType) -> str | None:

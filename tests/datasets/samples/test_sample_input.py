@@ -1,5 +1,6 @@
 """What users give becomes batches that are bounded."""
 
+import decimal
 import io
 from collections import deque
 
@@ -163,6 +164,27 @@ def test_columns_are_guessed_from_any_table(tmp_path):
         ds.extend(table)
         assert ds["a"][:2].tolist() == [1, 2]
         assert ds["b"][:] == ["x", None, "y"]
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        (pa.array([2**64 - 1, None], pa.uint64()), "uint64"),  # was refused: int64 was guessed
+        (pa.array([None, 1.5], pa.float32()), "float32"),
+        (pa.array([None, None], pa.int8()), "int8"),
+        (pa.array([decimal.Decimal(10**30), None], pa.decimal128(38, 2)), "decimal(38, 2)"),  # too
+        (pa.array([[1], None], pa.list_(pa.int16())), tl.types.Sequence("int16")),
+        (pa.array([[1, 2], [3, 4]], pa.list_(pa.float32(), 2)), tl.types.Sequence("float32")),
+        (pa.array([decimal.Decimal("1.5")] * 2, pa.decimal256(40, 2)), "decimal(38, 18)"),
+    ],
+)
+def test_numbers_of_arrow_keep_their_type_where_there_is_no_schema(tmp_path, column, kind):
+    tables = [pa.table({"a": column}), {"a": column}, pa.table({"a": column}).to_reader()]
+    for number, table in enumerate(tables):
+        ds = tl.dataset(tmp_path / f"{number}")
+        ds.extend(table)
+        assert ds.schema == tl.types.SampleSchema({"a": kind})
+        assert [one["a"] for one in ds] == column.to_pylist()
 
 
 @pytest.mark.parametrize(
