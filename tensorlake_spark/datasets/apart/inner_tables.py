@@ -7,6 +7,7 @@ of these tables by application transactions, so one commit makes all parts of a 
 
 from __future__ import annotations
 
+import hashlib
 import re
 import uuid
 from typing import Any
@@ -30,6 +31,8 @@ STORED_NAME = b"tensorlake.stored"
 """Under which a field of Delta keeps the name of its parts, where it is not the column's."""
 
 _PLAIN = re.compile(r"[\w-]")
+_MOST_BYTES = 255  # of a folder's name on a disk
+_MOST_CHARACTERS = 512  # of a tensor's id
 
 
 def part_of(folder: str) -> str:
@@ -149,7 +152,10 @@ def folder_of(name: str) -> str:
     ('_columns/image', '_columns/training.image', '_columns/100~25~')
     """
     plain = (c if _PLAIN.match(c) else "." if c == "/" else f"~{ord(c):x}~" for c in name)
-    return f"{COLUMNS_FOLDER}/{''.join(plain)}"
+    folder = "".join(plain)
+    if len(folder.encode()) > _MOST_BYTES:
+        folder = f"{folder.encode()[:200].decode(errors='ignore')}{_mark(name)}"
+    return f"{COLUMNS_FOLDER}/{folder}"
 
 
 def tensor_id(name: str, sid: int) -> str:
@@ -160,7 +166,13 @@ def tensor_id(name: str, sid: int) -> str:
     >>> tensor_id("training/scan", 7)
     'training/scan/7'
     """
-    return f"{name}/{sid}"
+    found = f"{name}/{sid}"
+    return found if len(found) <= _MOST_CHARACTERS else f"{name[:400]}{_mark(name)}/{sid}"
+
+
+def _mark(name: str) -> str:
+    """Return what stands for the rest of a name that is too long."""
+    return f"~{hashlib.sha256(name.encode()).hexdigest()[:16]}"
 
 
 def inner_tables(snapshot: Snapshot) -> dict[str, int]:

@@ -24,6 +24,7 @@ SID = "sid"
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _REFUSED = re.compile(r"[ ,;{}()=]")  # by Parquet tables of Delta, as their names of columns
+_MOST_GROUPS = 32  # around a column: delta-rs does not open a table whose types are 40 deep
 
 
 class SampleSchema(Mapping[str, Type]):
@@ -348,6 +349,10 @@ def _check_name(name: Any) -> None:
     if not 1 <= len(name) <= 512:
         raise InvalidOptionError(
             f"the name of a column has 1 to 512 characters, this has {len(name)}"
+        )
+    if name.count("/") > _MOST_GROUPS:
+        raise InvalidOptionError(
+            f"column {name!r:.80} lies in {name.count('/')} groups; there may be at most {_MOST_GROUPS}"
         )
     if _CONTROL.search(name):
         raise InvalidOptionError(f"column {name!r} has a control character, or half of a character")

@@ -15,6 +15,7 @@ from tensorlake_spark.datasets.apart.inner_tables import (
     new_stored_name,
     stored_name,
     stored_names,
+    tensor_id,
 )
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
@@ -45,6 +46,31 @@ def test_folders_are_different_for_different_names_and_none_lies_in_another():
     assert all(a != b for a, b in itertools.combinations(folders, 2))
     assert all(folder.count("/") == 1 and folder.startswith("_columns/") for folder in folders)
     assert all("%" not in f and "\\" not in f and " " not in f for f in folders)
+
+
+@pytest.mark.parametrize("name", ["a" * 512, "\u00e4" * 300, "#" * 200, "a/" * 32 + "b" * 400])
+def test_a_column_of_any_name_may_be_apart_and_have_tiles(tmp_path, name):
+    # Its folder had a name that no disk takes, and its tiles an id that no lake takes.
+    image, scan = np.ones((2, 3), "u1"), np.ones((20, 30), "u1")
+    tensor = tl.types.Tensor("uint8", (None, None))
+    for column, value in ((tl.types.Image("raw", apart=True), image), (tensor, scan)):
+        ds = tl.dataset(tmp_path / type(column).__name__, {name: column}, tile_bytes=100)
+        ds.extend({name: [value, value]})
+        ds[name][1] = value + 1
+        again = tl.dataset(ds.uri)
+        np.testing.assert_array_equal(again[name][:], [value, value + 1])
+        assert again.check(deep=True).ok
+        assert ds.purge([0], now=True).verified
+        np.testing.assert_array_equal(ds[name][0], value + 1)
+
+
+def test_names_of_folders_and_ids_that_are_not_too_long_stay_what_they_are():
+    assert folder_of("a" * 255) == f"_columns/{'a' * 255}"
+    assert tensor_id("a" * 510, 7) == f"{'a' * 510}/7"
+    for short in (folder_of("a" * 511), tensor_id("a" * 511, 7)):
+        assert short not in (folder_of("a" * 512), tensor_id("a" * 512, 7))
+    assert len(folder_of("\u00e4" * 512).encode()) <= len("_columns/") + 255
+    assert len(tensor_id("a" * 512, 2**63 - 1)) <= 512
 
 
 def test_a_version_names_the_versions_of_its_inner_tables(ds):

@@ -78,6 +78,7 @@ def test_names_that_are_allowed_survive_and_others_are_refused(names):
         (["a//b"], "''"), (["/a"], "''"), (["../a"], "'..'"), (["a/./b"], "'.'"), (["a\nb"], "control"), (["a\ud800"], "control"),
         (["a b"], "Delta does not allow"), (["a", "a"], "twice"), (["a", "A"], "only in case"),
         (["x/a", "X/b"], "differ only in case"), (["a", "a/b"], "a group"), (["a/b", "A"], "a group"), ([5], "string"),
+        (["a/" * 33 + "b"], "lies in 33 groups; there may be at most 32"),
     ],
 )  # fmt: skip
 def test_names_are_checked(names, says):
