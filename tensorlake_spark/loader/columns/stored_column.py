@@ -72,8 +72,7 @@ class StoredColumn:
 
     def array(self, positions: Array) -> pa.Array:
         """Return the whole column of samples, in the order of `positions`."""
-        order, back = sorted_order(positions)
-        return read_column(self._parts, self.name, positions[order]).take(pa.array(back))
+        return read_column(self._parts, self.name, positions)
 
 
 def sorted_order(positions: Array) -> tuple[Array, Array]:
