@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -183,4 +184,13 @@ def whole(data: bytes) -> tuple[Callable[[int, int], bytes], int]:
     >>> read(1, 3), size
     (b'bc', 6)
     """
-    return (lambda start, stop: data[start:stop]), len(data)
+    return partial(_part, data), len(data)
+
+
+def _part(data: bytes, start: int, stop: int) -> bytes:
+    return data[start:stop]
+
+
+def video_of(data: bytes, facts: Iterable[Any]) -> VideoSample:
+    """Return a video whose file is in memory, with its facts in the order of `VideoFacts`."""
+    return VideoSample(*whole(data), VideoFacts(*facts))

@@ -1,6 +1,7 @@
 """Videos in a dataset: frames are read by ranges of the row."""
 
 import io
+import pickle
 
 import av
 import numpy as np
@@ -37,3 +38,28 @@ def test_frames_of_a_stored_video(tmp_path, video, apart):
     assert ds[1]["v"] is None
     assert [None if one is None else len(one) for one in ds["v"][:]] == [60, None, 60]
     assert ds["v"].encoded(0) == video
+
+
+def test_videos_in_lists_and_behind_links_have_frames(tmp_path, video):
+    # They were read as the bytes of their files.
+    (tmp_path / "clip.mp4").write_bytes(video)
+    clip = str(tmp_path / "clip.mp4")
+    link = tl.types.Link(tl.types.Video())
+    schema = {
+        "clips": tl.types.Sequence(tl.types.Video()),
+        "link": link,
+        "links": tl.types.Sequence(link),
+    }
+    ds = tl.dataset(tmp_path / "ds", schema)
+    ds.extend([{"clips": [video, None], "link": clip, "links": [clip]}, {}])
+    (batch,) = ds.loader(2)
+    wanted = ds["link"][0].frames(20, 25)
+    np.testing.assert_allclose(wanted.mean(axis=(1, 2, 3)), np.arange(20, 25) * 4, atol=4)
+    for found in (ds["clips"][0][0], ds["links"][0][0], ds[0]["link"], batch["clips"][0][0]):
+        assert pickle.loads(pickle.dumps(found)).shape == (60, 48, 64, 3)
+        np.testing.assert_array_equal(found[20:25], wanted)
+    np.testing.assert_array_equal(ds["link"][0, 20:25], wanted)
+    assert ds["clips"][0][1] is None
+    assert ds["link"][1] is None
+    ds.append({"clips": ds["clips"][0]})
+    assert ds["clips"][2][0].read() == video

@@ -125,6 +125,9 @@ class Recording(Type):
         return super()._from_arrow(values, place)
 
 
+_VIDEO_FACTS = ("frames", "fps", "height", "width", "index")
+
+
 @dataclass(frozen=True, repr=False)
 class Video(Recording):
     """A video in each sample, stored as the bytes of a whole file.
@@ -137,6 +140,14 @@ class Video(Recording):
 
     def storage(self) -> pa.DataType:
         return VIDEO
+
+    def decode(self, array: pa.Array, native: bool = False) -> list[Any]:
+        files = Media(array).all_checked()
+        if native:
+            return files
+        made = importlib.import_module("tensorlake_spark.datasets.apart.video_sample").video_of
+        known = zip(*(array.field(name).to_pylist() for name in _VIDEO_FACTS), strict=True)
+        return [None if f is None else made(f, facts) for f, facts in zip(files, known)]
 
     def facts(self, data: bytes, number: int, place: Place) -> dict[str, Any]:
         # By name: the room that reads videos lies above this one, and not everybody has videos.
