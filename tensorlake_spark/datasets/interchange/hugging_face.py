@@ -110,14 +110,20 @@ def _image(kind: Image, hf: Any) -> Any:
     return hf.Image()
 
 
-def without_sounds(feature: Any, hf: Any) -> Any:
-    """Return features with structs in place of sounds: the library takes bytes of sounds only with PyTorch."""
+def as_written(feature: Any, hf: Any) -> Any:
+    """Return the features that the library takes samples by, before it casts them.
+
+    It takes bytes of sounds only with PyTorch, so these are structs. It makes an int64 of any whole number, so those of
+    uint64 are decimals.
+    """
     if isinstance(feature, hf.Audio):
         return {"bytes": hf.Value("binary"), "path": hf.Value("string")}
+    if isinstance(feature, hf.Value) and feature.dtype == "uint64":
+        return hf.Value("decimal128(20, 0)")
     if isinstance(feature, dict):
-        return type(feature)({name: without_sounds(one, hf) for name, one in feature.items()})
+        return type(feature)({name: as_written(one, hf) for name, one in feature.items()})
     if hasattr(feature, "feature"):
-        return _list(hf, without_sounds(feature.feature, hf), feature.length)
+        return _list(hf, as_written(feature.feature, hf), feature.length)
     return feature
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.datasets.interchange.hugging_face import (
+    as_written,
     hugging_face,
     to_features,
-    without_sounds,
 )
 from tensorlake_spark.datasets.interchange.notebook import SHOWN, samples_table
 from tensorlake_spark.datasets.samples.dataset_table import DatasetTable
@@ -26,6 +26,7 @@ from tensorlake_spark.datasets.types.media.images import Image
 from tensorlake_spark.datasets.types.media.recordings import Dicom
 from tensorlake_spark.datasets.types.nested import Link
 from tensorlake_spark.datasets.types.nested import Sequence as SequenceType
+from tensorlake_spark.datasets.types.scalars import Scalar
 from tensorlake_spark.datasets.types.schema import column_of
 from tensorlake_spark.datasets.types.texts import Json
 from tensorlake_spark.delta.log.requirements import SAMPLES
@@ -65,7 +66,7 @@ class InterchangeMethods(DatasetTable):
         self.stored  # noqa: B018 # raises
         if not len(self):  # of which the library makes no dataset by a generator
             return hf.Dataset.from_dict({name: [] for name in features}, features)
-        stored = without_sounds(features, hf)
+        stored = as_written(features, hf)
         made = hf.Dataset.from_generator(
             _samples_for_hf,
             features=stored,
@@ -144,6 +145,8 @@ def _taken(kind: Type) -> Callable[[Any], Any] | None:
         return lambda stored: stored["url"]
     if isinstance(kind, Dicom):
         return lambda stored: stored["data"]
+    if isinstance(kind, Scalar) and kind.dtype == "uint64":
+        return lambda stored: stored  # a decimal, as `as_written` says
     feature = to_features({"it": kind})["it"]
     is_raw = isinstance(kind, Image) and kind.format == "raw"  # the library makes PNGs of arrays
     if not is_raw and type(feature).__name__ in ("Image", "Audio", "Video"):

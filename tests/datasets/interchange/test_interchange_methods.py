@@ -89,6 +89,27 @@ def test_what_hugging_face_encodes_in_other_ways(tmp_path):
         deep.to_hf()
 
 
+def test_hugging_face_takes_the_largest_whole_numbers(tmp_path):
+    # The library makes an int64 of Python's numbers, and failed.
+    most = 2**64 - 1
+    kinds = {"n": "uint64", "g/n": "uint64", "list": tl.types.Sequence("uint64")}
+    kinds |= {"x": tl.types.Tensor("uint64", (None,)), "zero": tl.types.Tensor("uint64", ())}
+    ds = tl.dataset(tmp_path / "ds", kinds)
+    array = np.array([1, most], np.uint64)
+    ds.extend([{"n": 1, "g/n": 1}, {"n": most, "g/n": most, "list": [1, most], "x": array, "zero": array[1]}])  # fmt: skip
+    found = ds.to_hf(cache_dir=str(tmp_path / "cache"))
+    assert found.features["n"] == datasets.Value("uint64")
+    assert found["n"][:] == [1, most]
+    assert found[1] == {
+        "n": most,
+        "g": {"n": most},
+        "list": [1, most],
+        "x": [1, most],
+        "zero": most,
+    }
+    assert found[0]["list"] is found[0]["zero"] is None
+
+
 def test_hugging_face_reads_its_parquet(ds, tmp_path):
     files = DeltaTable(ds.uri).file_uris()
     found = datasets.load_dataset("parquet", data_files=files, cache_dir=str(tmp_path / "cache"))[
