@@ -25,7 +25,6 @@ from tensorlake_spark.errors import (
     CorruptDataError,
     InvalidOptionError,
     InvalidSampleError,
-    InvalidSampleTypeError,
     UnsupportedDtypeError,
 )
 from tensorlake_spark.layouts.coding.chain import CASTS
@@ -440,9 +439,7 @@ def converted_stack(values: Array, dtype: str, place: Place, lenient: bool) -> A
     """Return the values of many samples, one after the other along the first axis, as `converted` does it."""
     try:
         return converted(values, dtype, 0, place, lenient)
-    except InvalidSampleTypeError:
-        raise
-    except InvalidSampleError:  # of one of them, which is named
-        for number, value in enumerate(values):
-            converted(value, dtype, number, place, lenient)
+    except InvalidSampleError:  # of one of them, which is named with its own shape
+        for number in range(len(values)):
+            converted(values[number, ...], dtype, number, place, lenient)
         raise

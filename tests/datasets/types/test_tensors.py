@@ -303,3 +303,15 @@ def test_numbers_that_a_dtype_does_not_hold_are_told_with_their_sample(kind, val
             tl.InvalidSampleError, match=r"sample 12: expected numbers that .* with 1e\+39; declare"
         ):
             kind.encode(values, "x", first=10)
+
+
+@pytest.mark.parametrize("shape", [(), (2,), (2, 3)])
+def test_an_array_of_another_dtype_is_told_with_the_shape_of_a_sample(shape):
+    # It was told with that of all samples.
+    with pytest.raises(tl.InvalidSampleError) as error:
+        Tensor("float32", shape).encode(np.zeros((4, *shape), "M8[s]"), "x")
+    assert f"sample 0: expected dtype float32, got datetime64[s] of shape {shape}" in str(
+        error.value
+    )
+    with pytest.raises(tl.InvalidSampleError, match=r"got float64 of shape \(2,\); cast it"):
+        Tensor("float32", (2,)).encode(np.zeros((4, 2)), "x")
