@@ -34,11 +34,10 @@ def payloads(column: pa.Array, rows: Sequence[int]) -> list[Any]:
     """
     if column.type != pa.binary_view():
         return [column[i].as_buffer() for i in rows]
-    _, raw, *buffers = column.buffers()
-    # Slices of a memoryview cost a fifth of those of Arrow's buffers.
-    inline, *data = [memoryview(buffer).cast("B") for buffer in (raw, *buffers)]
+    # A buffer without a byte may be None. Slices of a memoryview cost a fifth of those of Arrow's buffers.
+    inline, *data = [memoryview(buffer or b"").cast("B") for buffer in column.buffers()[1:]]
     first = column.offset
-    views = np.frombuffer(raw, VIEW)[first : first + len(column)][list(rows)].tolist()
+    views = np.frombuffer(inline, VIEW)[first : first + len(column)][list(rows)].tolist()
     nulls = column.null_count
     out: list[Any] = []
     for i, (length, _, buffer, offset) in zip(rows, views, strict=True):

@@ -162,9 +162,13 @@ def test_sparse_arrays_of_other_packages_are_operands(lake, layout, make):
         (ref.tensordot(make(array), 2), np.tensordot(array, array, 2)),
     ):
         np.testing.assert_array_equal(dense(got), wanted, strict=True)
+    stored = lake.write("sparse", array, layout="coo")
     for call in (ref.ttm, ref.ttv):
         with pytest.raises(UnsupportedFunctionError, match=r"takes arrays; .* todense\(\)"):
             call(make(array), 1)
+        for factor in (stored, stored.view[:2]):
+            with pytest.raises(UnsupportedFunctionError, match=r" \[\.\.\.\]\.todense\(\)"):
+                call(factor, 1)
     for call in (lambda: ref * [[None] * 4], lambda: ref.ttv([None] * 4, 1), lambda: ref.dot("a")):
         with pytest.raises(TypeError, match=r"dtype (object|<U1)"):
             call()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -200,10 +201,13 @@ def _factor(other: Any) -> Any:
 
 def _array(name: str, data: Any) -> Array:
     """Return an operand as an array. Sparse ones are not made dense unasked."""
-    sparse = sparse_of(data)
+    stored = getattr(data, "_stored", None)  # of a reference or a view
+    is_sparse = isinstance(stored, Stored) and stored.is_sparse
+    sparse = stored if is_sparse else sparse_of(data)
     if sparse is not None:
+        nbytes = math.prod(sparse.shape) * sparse.dtype.itemsize
         raise UnsupportedFunctionError(
-            f"{name} of a stored tensor takes arrays; a sparse one of {sparse.nnz} elements becomes one with "
-            f"todense(), which takes {sparse.size * sparse.dtype.itemsize} bytes"
+            f"{name} of a stored tensor takes arrays; a sparse one of shape {sparse.shape} becomes one with "
+            f"{'[...].' if is_sparse else ''}todense(), which takes {nbytes} bytes"
         )
     return np.asarray(operand(data))
