@@ -79,7 +79,19 @@ def test_the_oldest_versions_are_those_of_setup_cfg():
     options = configparser.ConfigParser()
     options.read(ROOT / "setup.cfg")
     extras = options["options.extras_require"]
-    tried = "dtypes codecs fast s3 progress ingest images audio video dicom query".split()
+    tried = [
+        "dtypes",
+        "codecs",
+        "fast",
+        "s3",
+        "progress",
+        "ingest",
+        "images",
+        "audio",
+        "video",
+        "dicom",
+        "query",
+    ]
     wanted = "\n".join([options["options"]["install_requires"], *(extras[name] for name in tried)])
     bounds = dict(re.findall(r"^([\w-]+)>=([\d.]+)", wanted, re.MULTILINE))
     found = dict(
