@@ -73,6 +73,28 @@ def integer_of(value: Any, name: str) -> int:
         raise InvalidKeyTypeError(f"{name}={value!r} is not an integer; give one") from None
 
 
+def array_of(value: Any) -> np.ndarray[Any, Any]:
+    """Return an operand that is no tensor of ours as an array.
+
+    Raises
+    ------
+    UnsupportedDtypeError
+        For an array of objects: NumPy makes one of a sparse array of another package.
+
+    Examples
+    --------
+    >>> array_of([0, 7]).tolist()
+    [0, 7]
+    """
+    array = np.asarray(value)
+    if array.dtype.kind == "O":
+        raise UnsupportedDtypeError(
+            f"{type(value).__name__} has the dtype object, which no tensor has; sparse arrays of other packages become "
+            "tensors by SparseTensor.from_scipy(...) and its kin"
+        )
+    return array
+
+
 def axes_of(axes: Any, ndim: int) -> tuple[int, ...]:
     """Return one axis or several, counted from the front, in the order in which they are given; None is all.
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.errors import DenseResultError, InvalidOptionError, UnsupportedDtypeError
+from tensorlake_spark.ops.broadcasting import broadcast_shapes
 from tensorlake_spark.ops.elements import Elements, without_zeros
 from tensorlake_spark.ops.lookup import look_up
-from tensorlake_spark.ops.numpy_arguments import refuse_out
+from tensorlake_spark.ops.numpy_arguments import array_of, refuse_out
 from tensorlake_spark.ops.shapes.shaping import broadcast_to
 
 Array = np.ndarray[Any, Any]
@@ -54,8 +55,13 @@ def clip(
     low, high = named.pop("min", a_min), named.pop("max", a_max)
     if named:
         raise InvalidOptionError(f"clip of a sparse tensor has no option {next(iter(named))!r}")
-    shape = np.broadcast_shapes(x.shape, *(np.shape(b) for b in (low, high) if b is not None))
-    x = broadcast_to(x, shape)
+    given = [b for b in (low, high) if b is not None]
+    for bound in given:
+        if not isinstance(bound, Elements):
+            array_of(
+                bound
+            )  # to refuse it; a scalar stays one, because that decides about the dtype
+    x = broadcast_to(x, broadcast_shapes(x.shape, *map(np.shape, given)))
     for bound, keeps in ((low, np.less_equal), (high, np.greater_equal)):
         inner = bound.values if isinstance(bound, Elements) else bound
         if bound is not None and not np.all(keeps(inner, np.zeros((), x.dtype))):  # NaN does not

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.errors import DenseResultError, InvalidTensorError, UnsupportedDtypeError
+from tensorlake_spark.errors import DenseResultError, InvalidTensorError
 from tensorlake_spark.indexing.coords import check_shape, sort_places, unravel
 from tensorlake_spark.ops.broadcasting import broadcast_shapes
 from tensorlake_spark.ops.elements import Elements, elements_at, known_canonical, without_zeros
 from tensorlake_spark.ops.lookup import look_up
-from tensorlake_spark.ops.numpy_arguments import axis_of, refuse_out
+from tensorlake_spark.ops.numpy_arguments import array_of, axis_of, refuse_out
 from tensorlake_spark.ops.reducing.index_reductions import nonzero
 from tensorlake_spark.ops.shapes.shaping import atleast, broadcast_to, expand_dims, ravel_of
 
@@ -35,12 +35,7 @@ def elements_of(x: Any) -> Elements:
     """
     if isinstance(x, Elements):
         return without_zeros(x)
-    array = np.asarray(x)
-    if array.dtype.kind == "O":
-        raise UnsupportedDtypeError(
-            f"{type(x).__name__} has the dtype object, which no tensor has; sparse arrays of other packages become "
-            "tensors by SparseTensor.from_scipy(...) and its kin"
-        )
+    array = array_of(x)
     places = np.flatnonzero(array)
     return elements_at(places, array.reshape(-1)[places], array.shape)
 
@@ -227,7 +222,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     if x is None or y is None:
         raise InvalidTensorError("where takes a condition alone, or x and y too")
     operands = [
-        o if isinstance(o, Elements) or np.isscalar(o) else np.asarray(o) for o in (condition, x, y)
+        o if isinstance(o, Elements) or np.isscalar(o) else array_of(o) for o in (condition, x, y)
     ]
     shape = check_shape(broadcast_shapes(*map(np.shape, operands)))
     condition, x, y = operands

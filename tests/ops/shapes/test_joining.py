@@ -87,7 +87,15 @@ def test_what_does_not_fit_says_so():
         np.concatenate([x, x], out=np.zeros(6))
 
 
-@pytest.mark.parametrize("join", [np.concatenate, np.stack, np.vstack])
+def choose(tensors):
+    return np.where(tensors[0] > 0, tensors[1], tensors[0])
+
+
+def bound(tensors):
+    return np.clip(tensors[0], 0, tensors[1])
+
+
+@pytest.mark.parametrize("join", [np.concatenate, np.stack, np.vstack, choose, bound])
 def test_sparse_matrices_of_other_packages_are_told_how_to_become_tensors(join):
     x = tl.SparseTensor.from_dense(np.eye(2))
     with pytest.raises(
