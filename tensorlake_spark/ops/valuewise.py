@@ -56,11 +56,9 @@ def clip(
     if named:
         raise InvalidOptionError(f"clip of a sparse tensor has no option {next(iter(named))!r}")
     given = [b for b in (low, high) if b is not None]
-    for bound in given:
+    for bound in given:  # a scalar stays one, because that decides about the dtype
         if not isinstance(bound, Elements):
-            array_of(
-                bound
-            )  # to refuse it; a scalar stays one, because that decides about the dtype
+            array_of(bound)
     x = broadcast_to(x, broadcast_shapes(x.shape, *map(np.shape, given)))
     for bound, keeps in ((low, np.less_equal), (high, np.greater_equal)):
         inner = bound.values if isinstance(bound, Elements) else bound
