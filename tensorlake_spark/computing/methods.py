@@ -12,8 +12,8 @@ from tensorlake_spark.computing.mapping import Mapped
 from tensorlake_spark.computing.operations.products import contractions, labelled_products
 from tensorlake_spark.computing.operations.products.labelled_products import Product
 from tensorlake_spark.computing.stored_reductions import ReductionMethods, check_into
-from tensorlake_spark.errors import UnsupportedDtypeError, UnsupportedFunctionError
-from tensorlake_spark.ops.numpy_arguments import power_ufunc
+from tensorlake_spark.errors import UnsupportedFunctionError
+from tensorlake_spark.ops.numpy_arguments import operand_array, power_ufunc
 from tensorlake_spark.ops.products.einsum import arguments
 from tensorlake_spark.tensor.sparse import SparseTensor
 from tensorlake_spark.tensor.sparse.array import sparse_of
@@ -261,15 +261,7 @@ def _operand(x: Any) -> Any:
     if np.isscalar(x):
         return x
     sparse = sparse_of(x)
-    if sparse is not None:
-        return sparse
-    array = np.asarray(x)
-    if array.dtype.kind == "O":
-        raise UnsupportedDtypeError(
-            f"{type(x).__name__} is an operand of dtype object, which a stored tensor does not go with; "
-            "astype(...) gives another dtype"
-        )
-    return array
+    return operand_array(x) if sparse is None else sparse
 
 
 _REDUCTIONS: dict[np.ufunc, str] = {

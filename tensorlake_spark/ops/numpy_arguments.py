@@ -73,7 +73,7 @@ def integer_of(value: Any, name: str) -> int:
         raise InvalidKeyTypeError(f"{name}={value!r} is not an integer; give one") from None
 
 
-def array_of(value: Any) -> np.ndarray[Any, Any]:
+def operand_array(value: Any) -> np.ndarray[Any, Any]:
     """Return an operand that is no tensor of ours as an array.
 
     Raises
@@ -83,7 +83,7 @@ def array_of(value: Any) -> np.ndarray[Any, Any]:
 
     Examples
     --------
-    >>> array_of([0, 7]).tolist()
+    >>> operand_array([0, 7]).tolist()
     [0, 7]
     """
     array = np.asarray(value)

@@ -11,7 +11,7 @@ from tensorlake_spark.errors import DenseResultError, InvalidOptionError, Unsupp
 from tensorlake_spark.ops.broadcasting import broadcast_shapes
 from tensorlake_spark.ops.elements import Elements, without_zeros
 from tensorlake_spark.ops.lookup import look_up
-from tensorlake_spark.ops.numpy_arguments import array_of, refuse_out
+from tensorlake_spark.ops.numpy_arguments import operand_array, refuse_out
 from tensorlake_spark.ops.shapes.shaping import broadcast_to
 
 Array = np.ndarray[Any, Any]
@@ -58,7 +58,7 @@ def clip(
     given = [b for b in (low, high) if b is not None]
     for bound in given:  # a scalar stays one, because that decides about the dtype
         if not isinstance(bound, Elements):
-            array_of(bound)
+            operand_array(bound)
     x = broadcast_to(x, broadcast_shapes(x.shape, *map(np.shape, given)))
     for bound, keeps in ((low, np.less_equal), (high, np.greater_equal)):
         inner = bound.values if isinstance(bound, Elements) else bound

@@ -49,6 +49,36 @@ def check_transaction(transaction: Any) -> None:
         )
 
 
+def pair_of(app: str | None, number: int | None, names: str) -> tuple[str, int] | None:
+    """Return the name of an application and the number of its batch as one, None if neither is given.
+
+    Parameters
+    ----------
+    app, number : str and int, optional
+        The two.
+    names : str
+        What the caller calls them.
+
+    Raises
+    ------
+    InvalidOptionError
+        If only one of them is given.
+
+    Examples
+    --------
+    >>> pair_of("nightly", 7, "txnAppId and txnVersion")
+    ('nightly', 7)
+    """
+    if app is None and number is None:
+        return None
+    if app is None or number is None:
+        raise InvalidOptionError(
+            f"{names} (--txn-app-id and --txn-version) go together: the name of who writes the batches, and the number "
+            "of this one"
+        )
+    return app, int(number) if hasattr(number, "__index__") else number
+
+
 def is_repeated(
     snapshot: Snapshot, transaction: tuple[str, int] | None, tensor_id: str, is_group: bool = False
 ) -> bool:

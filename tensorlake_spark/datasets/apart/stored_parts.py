@@ -24,6 +24,7 @@ from tensorlake_spark.datasets.apart.video_facts import VideoFacts
 from tensorlake_spark.datasets.apart.video_sample import VideoSample
 from tensorlake_spark.datasets.links.link_rules import LinkRules
 from tensorlake_spark.datasets.types.base import Tiled
+from tensorlake_spark.datasets.types.media.recordings import VIDEO_FACTS
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.files.statistics import BOUNDED
@@ -216,7 +217,7 @@ class StoredParts:
             if said is None or size < 0:
                 out.append(None)
                 continue
-            known = VideoFacts(*(said[n] for n in ("frames", "fps", "height", "width", "index")))
+            known = VideoFacts(*(said[n] for n in VIDEO_FACTS))
             out.append(VideoSample(partial(table.payload_range, row, leaf), size, known))
         return out
 

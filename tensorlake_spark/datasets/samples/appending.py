@@ -31,7 +31,7 @@ from tensorlake_spark.errors import (
     TensorLakeError,
 )
 from tensorlake_spark.rows.row_sizes import nbytes_of
-from tensorlake_spark.writing.app_transaction import check_transaction
+from tensorlake_spark.writing.app_transaction import check_transaction, pair_of
 
 logger = logging.getLogger("tensorlake_spark")
 
@@ -81,16 +81,9 @@ def batch_of(app: str | None, version: int | None) -> tuple[str, int] | None:
     >>> batch_of("nightly", 7)
     ('nightly', 7)
     """
-    if app is None and version is None:
-        return None
-    if app is None or version is None:
-        raise InvalidOptionError(
-            "txn_app_id and txn_version (--txn-app-id and --txn-version) go together: the name of a writer, and the "
-            "number of its batch"
-        )
-    number = int(version) if hasattr(version, "__index__") else version
-    check_batch((app, number))
-    return app, number
+    pair = pair_of(app, version, "txn_app_id and txn_version")
+    check_batch(pair)
+    return pair
 
 
 def next_sid(snapshot: Snapshot) -> int:

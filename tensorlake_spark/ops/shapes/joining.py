@@ -13,7 +13,7 @@ from tensorlake_spark.indexing.coords import check_shape, sort_places, unravel
 from tensorlake_spark.ops.broadcasting import broadcast_shapes
 from tensorlake_spark.ops.elements import Elements, elements_at, known_canonical, without_zeros
 from tensorlake_spark.ops.lookup import look_up
-from tensorlake_spark.ops.numpy_arguments import array_of, axis_of, refuse_out
+from tensorlake_spark.ops.numpy_arguments import axis_of, operand_array, refuse_out
 from tensorlake_spark.ops.reducing.index_reductions import nonzero
 from tensorlake_spark.ops.shapes.shaping import atleast, broadcast_to, expand_dims, ravel_of
 
@@ -35,7 +35,7 @@ def elements_of(x: Any) -> Elements:
     """
     if isinstance(x, Elements):
         return without_zeros(x)
-    array = array_of(x)
+    array = operand_array(x)
     places = np.flatnonzero(array)
     return elements_at(places, array.reshape(-1)[places], array.shape)
 
@@ -222,7 +222,8 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     if x is None or y is None:
         raise InvalidTensorError("where takes a condition alone, or x and y too")
     operands = [
-        o if isinstance(o, Elements) or np.isscalar(o) else array_of(o) for o in (condition, x, y)
+        o if isinstance(o, Elements) or np.isscalar(o) else operand_array(o)
+        for o in (condition, x, y)
     ]
     shape = check_shape(broadcast_shapes(*map(np.shape, operands)))
     condition, x, y = operands

@@ -15,7 +15,7 @@ from tensorlake_spark.indexing.coords import DUPLICATES
 from tensorlake_spark.spark.cluster.s3a import completed
 from tensorlake_spark.spark.source.task_notes import Resumption
 from tensorlake_spark.tensor.spec import check_id, dtype_of
-from tensorlake_spark.writing.app_transaction import check_transaction
+from tensorlake_spark.writing.app_transaction import check_transaction, pair_of
 from tensorlake_spark.writing.options import DENSE_FROM, WriteOptions, check_names, integers
 
 VIEWS = ("blocks", "cells", "catalog", "features")
@@ -309,15 +309,9 @@ def transaction_of(options: Mapping[str, str]) -> tuple[str, int] | None:
         If one of them is missing, or will not do.
     """
     app, number = options.get("txnAppId"), _integer(options, "txnVersion")
-    if app is None and number is None:
-        return None
-    if app is None or number is None:
-        raise InvalidOptionError(
-            "txnAppId and txnVersion (--txn-app-id and --txn-version) go together: the name of who writes the "
-            "batches, and the number of this one"
-        )
-    check_transaction((app, number))
-    return app, number
+    pair = pair_of(app, number, "txnAppId and txnVersion")
+    check_transaction(pair)
+    return pair
 
 
 def _share(options: Mapping[str, str], name: str, usual: float) -> float:

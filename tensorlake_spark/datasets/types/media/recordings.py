@@ -125,7 +125,8 @@ class Recording(Type):
         return super()._from_arrow(values, place)
 
 
-_VIDEO_FACTS = ("frames", "fps", "height", "width", "index")
+VIDEO_FACTS = ("frames", "fps", "height", "width", "index")
+"""What is stored of a video beside its bytes and its container, in the order of `VideoFacts`."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -146,7 +147,7 @@ class Video(Recording):
         if native:
             return files
         made = importlib.import_module("tensorlake_spark.datasets.apart.video_sample").video_of
-        known = zip(*(array.field(name).to_pylist() for name in _VIDEO_FACTS), strict=True)
+        known = zip(*(array.field(name).to_pylist() for name in VIDEO_FACTS), strict=True)
         return [None if f is None else made(f, facts) for f, facts in zip(files, known)]
 
     def facts(self, data: bytes, number: int, place: Place) -> dict[str, Any]:
@@ -156,14 +157,7 @@ class Video(Recording):
             found = probe(data)
         except (InvalidSampleError, CorruptDataError) as error:
             raise place.wrong(number, "a video", f"{error}", cause=error) from error
-        return {
-            "format": video_format(data),
-            "frames": found.frames,
-            "fps": found.fps,
-            "height": found.height,
-            "width": found.width,
-            "index": found.index,
-        }
+        return {"format": video_format(data)} | {n: getattr(found, n) for n in VIDEO_FACTS}
 
 
 def video_format(data: bytes) -> str | None:
