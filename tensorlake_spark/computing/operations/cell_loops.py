@@ -323,13 +323,14 @@ def _add_moments(
         mine = values[edges[r] : edges[r + 1]]
         for k in range(some.size):
             number = _number(some[k], mask, words, base)
+            some[k] = number  # for the second look
             counts[number] += 1
             means[number] += mine[k]
         while n < counts.size and counts[n]:  # cells of later ranges have no elements yet
             means[n] /= counts[n]
             n += 1
         for k in range(some.size):
-            number = _number(some[k], mask, words, base)
+            number = _U(some[k])
             apart = mine[k] - means[number]
             squares[number] += apart * apart
 

@@ -19,6 +19,8 @@ from tensorlake_spark.computing.operations.element_reductions import (
     Cells,
     CellsFold,
     cells_and_places,
+    elements_in,
+    is_once,
     joined,
     run_starts,
 )
@@ -33,7 +35,7 @@ from tensorlake_spark.computing.operations.tiles import (
     whole,
 )
 from tensorlake_spark.indexing.coords import ravel, sort_places, unravel
-from tensorlake_spark.ops.elements import Elements, elements_at
+from tensorlake_spark.ops.elements import Elements
 from tensorlake_spark.ops.numpy_arguments import axis_to_search
 
 Array = np.ndarray[Any, Any]
@@ -277,20 +279,18 @@ class ElementSearch(CellsFold):
         none = np.zeros(0, np.int64)
         parts = self._merged(partial) if partial is not None else []
         cells, at, values = parts[0] if parts else (none, none, np.zeros(0, self.dtype))
-        starts = run_starts(cells)
-        answers = self._first_of_each(cells, at, values, starts)
+        if is_once(cells) and self._decided(values).all():
+            answers = at
+        else:
+            starts = run_starts(cells)
+            answers, cells = self._first_of_each(cells, at, values, starts), cells[starts]
         if not self.answer_shape and not self.keepdims:
             return answers[0] if len(answers) else np.int64(0)
-        one_each = len(starts) == len(cells)
-        return elements_at(cells if one_each else cells[starts], answers, self.answer_shape)
+        return elements_in(cells, answers, self.answer_shape)
 
     def _first_of_each(self, cells: Array, at: Array, values: Array, starts: Array) -> Array:
         """Return the place in each cell, zeros that are not stored among the elements."""
-        if not len(cells):
-            return np.zeros(0, np.int64)
         zero = np.zeros(1, self.dtype)
-        if len(starts) == len(cells) and self._decided(values).all():
-            return at
         counts = np.diff(starts, append=len(cells))
         best = self._ufunc.reduceat(values, starts)
         rank = np.arange(len(at)) - np.repeat(starts, counts)

@@ -4,7 +4,11 @@ import numpy as np
 from computed import array_of, dense, equal
 
 import tensorlake_spark as tl
-from tensorlake_spark.computing.operations.element_reductions import kept_places, run_starts
+from tensorlake_spark.computing.operations.element_reductions import (
+    elements_in,
+    kept_places,
+    run_starts,
+)
 from tensorlake_spark.ops.elements import Elements
 from tensorlake_spark.tensor.sparse import SparseTensor
 
@@ -25,6 +29,18 @@ def test_answers_are_canonical(lake):
     assert ref.sum(axis=1).nnz == 0
     assert ref.count_nonzero() == 2
     assert ref.nnz == 3
+
+
+def test_zeros_are_left_out_of_many_cells():
+    rng = np.random.default_rng(5)
+    values = rng.integers(
+        0, 3, 200_000
+    )  # more than are taken at a time, and more than the C library keeps
+    cells = np.flatnonzero(rng.random(600_000) < 0.4)[: len(values)]
+    found = elements_in(cells, values, (600, 1000))
+    assert found.nnz == np.count_nonzero(values)
+    np.testing.assert_array_equal(found.places, cells[values != 0])
+    np.testing.assert_array_equal(found.values, values[values != 0])
 
 
 def test_elements_that_appends_repeat_are_one(lake):
