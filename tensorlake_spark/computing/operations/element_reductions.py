@@ -263,9 +263,9 @@ def elements_in(cells: Array, values: Array, shape: tuple[int, ...]) -> Elements
     [[0], [1]]
     """
     mask = nonzero(values)
-    count = np.count_nonzero(mask)
+    count = int(np.count_nonzero(mask))
     if count < len(cells):
-        every, count, n = (cells, values), int(count), 0
+        every, n = (cells, values), 0
         cells, values = (scratch((count,), array.dtype) for array in every)
         for first in range(0, len(mask), _PART):
             here = slice(first, first + _PART)
