@@ -41,6 +41,7 @@ from tensorlake_spark.errors import (
 )
 from tensorlake_spark.indexing import format_key, parse_key, select_points, select_simple
 from tensorlake_spark.rows.metadata import Meta
+from tensorlake_spark.tensor.spec import listed_ids
 from tensorlake_spark.writing.editing.removal import clear_part, remove_tensor
 
 
@@ -57,6 +58,7 @@ def purge(
 
     `run` reads files, and writes anew those that are replaced. Commits are made here, and files deleted.
     """
+    listed_ids([tensor_id])
     before = Snapshot.open(storage)
     before.check_writable()
     meta = catalog.find(before, tensor_id)
@@ -207,16 +209,27 @@ def _target(
         )
     spec = (meta or catalog.get(snapshot, tensor_id)).spec
     if coords is not None:
-        points = np.asarray(coords)
-        if points.ndim != 2:
-            raise InvalidKeyError(
-                f"coords have shape {points.shape}; give integers, a row for every axis of {spec.ndim}"
-            )
+        points = _points(coords, spec.ndim)
         selection = select_points(tuple(points), spec.shape)
         digest = hashlib.sha256(points.astype("<i8").tobytes()).hexdigest()
         return Target(tensor_id, spec, selection), f"{selection.size} elements, sha256 {digest}"
     key = parse_key(region, spec.axes) if isinstance(region, str) else region
     return Target(tensor_id, spec, select_simple(key, spec.shape), key), format_key(key)
+
+
+def _points(coords: Any, ndim: int) -> np.ndarray[Any, Any]:
+    """Return coordinates as an array with a row for every axis."""
+    try:
+        points = np.asarray(coords)
+    except ValueError:  # its rows are not of one length
+        points = np.empty(0)
+    # An empty list has no integers, and np.asarray makes floats of it.
+    if points.ndim != 2 or len(points) != ndim or (points.size and points.dtype.kind not in "iu"):
+        raise InvalidKeyError(
+            f"coords have shape {points.shape} and dtype {points.dtype}; give integers, a row for every axis of "
+            f"{ndim}, all of one length"
+        )
+    return points if points.size else points.astype(np.int64)
 
 
 def _check_readable(snapshot: Snapshot, traces: Traces[Target]) -> None:

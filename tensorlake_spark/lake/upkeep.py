@@ -12,6 +12,7 @@ from tensorlake_spark.audit.receipt import PurgeReceipt
 from tensorlake_spark.delta.files.compacting.compaction import OptimizeReport
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.lake.table import Table
+from tensorlake_spark.tensor.spec import listed_ids
 from tensorlake_spark.upkeep import stale_uploads, vacuum
 from tensorlake_spark.upkeep.optimize import optimize
 
@@ -284,7 +285,7 @@ class Upkeep(Table):
         if repair:
             self._check_writable()
         snapshot = self._pinned or Snapshot.open(self._storage)
-        some = [ids] if isinstance(ids, str) else ids
+        some = None if ids is None else listed_ids(ids)
         return check.check(snapshot, some, repair, digest=digest)
 
     def purge(

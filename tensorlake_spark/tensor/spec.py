@@ -30,6 +30,34 @@ _ML_DTYPES = re.compile(r"bfloat16|float8_\w+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
+def listed_ids(ids: Any) -> list[str]:
+    """Return an id of a tensor, or some of them, as a list.
+
+    Raises
+    ------
+    InvalidTensorError
+        If it is neither a text nor a list of texts. Which tensors there are is not asked here.
+
+    Examples
+    --------
+    >>> listed_ids("x"), listed_ids(("x", "y"))
+    (['x'], ['x', 'y'])
+    """
+    if isinstance(ids, bytes) or not isinstance(ids, Iterable):
+        raise InvalidTensorError(f"{ids!r:.100} is not an id of a tensor, and not a list of them")
+    names = [ids] if isinstance(ids, str) else list(ids)
+    for name in names:
+        _check_text_id(name)
+    return names
+
+
+def _check_text_id(tensor_id: Any) -> None:
+    if not isinstance(tensor_id, str):
+        raise InvalidTensorError(
+            f"a tensor id is a string, not {type(tensor_id).__name__}: {tensor_id!r:.100}"
+        )
+
+
 def check_id(tensor_id: str) -> str:
     """Return `tensor_id` if it may name a tensor, else raise.
 
@@ -46,10 +74,7 @@ def check_id(tensor_id: str) -> str:
     >>> check_id("training/boxes")
     'training/boxes'
     """
-    if not isinstance(tensor_id, str):
-        raise InvalidTensorError(
-            f"a tensor id is a string, not {type(tensor_id).__name__}: {tensor_id!r}"
-        )
+    _check_text_id(tensor_id)
     if not 1 <= len(tensor_id) <= 512:
         raise InvalidTensorError(f"a tensor id has 1 to 512 characters, this has {len(tensor_id)}")
     if _CONTROL.search(tensor_id):

@@ -17,6 +17,7 @@ from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.layouts import LAYOUTS, Layout
+from tensorlake_spark.tensor.spec import listed_ids
 from tensorlake_spark.upkeep.zorder import arrange, axes_of, keeps_order
 
 logger = logging.getLogger("tensorlake_spark")
@@ -48,7 +49,7 @@ def optimize(
         raise InvalidOptionError(
             f"zorder={zorder!r} is no list of axes; name them, such as zorder=['y', 'x'] or zorder=[0, 1]"
         )
-    names = [ids] if isinstance(ids, str) else ids
+    names = None if ids is None else listed_ids(ids)
     for name in names or ():  # before the first is written anew
         spec = catalog.get(snapshot, name).spec
         if zorder is not None:

@@ -483,6 +483,11 @@ def test_files_named_by_a_checkpoint_alone_are_no_orphans(lake, x):
 def test_what_cannot_be_asked(lake, full, x):
     with pytest.raises(tl.TensorNotFoundError, match="'xx'"):
         full.check(["x", "xx"])
+    for ids in (5, b"x", [None], [["x"]]):
+        with pytest.raises(
+            tl.InvalidTensorError, match=r"not an id of a tensor|a tensor id is a string"
+        ):
+            full.check(ids)
     old = tl.open(full.uri, version=1)
     assert old.check("x").ok
     with pytest.raises(tl.InvalidOptionError, match="reading only"):

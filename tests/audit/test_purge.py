@@ -666,6 +666,9 @@ def test_what_cannot_be_asked(lake, x):
         lake.purge("a", np.s_[99])
     with pytest.raises(tl.TensorNotFoundError, match="'aa'"):
         lake.purge("aa")
+    for name in (None, ["a"]):
+        with pytest.raises(tl.InvalidTensorError, match="a tensor id is a string, not"):
+            lake.purge(name)
     with pytest.raises(tl.InvalidOptionError, match="reading only"):
         tl.open(lake.uri, version=1).purge("a")
     lake.delete("a")

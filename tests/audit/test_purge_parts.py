@@ -141,6 +141,6 @@ def test_columns_of_users_stay_where_old_rows_agree(lake):
 
 def test_coordinates_that_are_no_table_of_integers(lake, x):
     lake.write("a", x)
-    for coords in (3, "abc", [1, 2]):
+    for coords in (3, "abc", [1, 2], [[1, 2]], [[1, 2], [3]], [[1], [2], [3]], [[0.5], [1.5]]):
         with pytest.raises(tl.InvalidKeyError, match="a row for every axis of 2"):
             lake.purge("a", coords=coords)

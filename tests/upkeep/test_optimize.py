@@ -39,6 +39,8 @@ def test_all_names_are_looked_at_before_the_first_is_written(lake):
     version = lake.version
     with pytest.raises(tl.TensorNotFoundError, match="no tensor 'nobody'"):
         optimize(Storage(lake.uri), ["tiles", "nobody"], zorder=("x", "y"))
+    with pytest.raises(tl.InvalidTensorError, match="5 is not an id of a tensor"):
+        lake.optimize(5)
     with pytest.raises(tl.InvalidOptionError, match="'flat' has no axis 'x'"):
         optimize(Storage(lake.uri), ["tiles", "flat"], zorder=("x", "y"))
     assert lake.version == version

@@ -95,6 +95,8 @@ def tag(storage: Storage, name: str, version: int | str | None, replace: bool) -
 
 def untag(storage: Storage, name: str) -> None:
     """Remove a tag; see `TensorLake.untag`."""
+    if not isinstance(name, str):
+        raise InvalidOptionError(f"a tag is a string, not {type(name).__name__}: {name!r:.100}")
     check_text(name, "tag")
     snapshot = Snapshot.open(storage, kind=None)
     snapshot.check_writable()

@@ -50,6 +50,8 @@ def test_a_tag_is_moved_only_where_that_is_said(lake, x):
         tl.open(lake.uri, version="a")
     with pytest.raises(tl.InvalidOptionError, match="there is no tag 'a'"):
         lake.untag("a")
+    with pytest.raises(tl.InvalidOptionError, match="a tag is a string, not int: 5"):
+        lake.untag(5)
     assert lake.tag("a", version) == version
 
 
