@@ -88,8 +88,20 @@ class Storage:
             raise InvalidOptionError(
                 f"the place of the table begins with {one[0]}, which has one slash where a URL has two; write {one[1]}://"
             )
-        if uri.startswith("file:/"):  # file:///folder, or file:/folder as Hadoop prints it
-            uri = unquote(re.sub(r"^file:(//[^/]*)?", "", uri))
+        file = re.match(r"file:(//([^/]*))?(?=/|$)", uri, re.IGNORECASE)
+        if file:  # file:///folder, or file:/folder as Hadoop prints it
+            if file[2] not in (None, "", "localhost"):
+                # Left out, it would make another folder of this machine: /lake for file://data/lake.
+                raise InvalidOptionError(
+                    f"the place of the table is file:// and the host {file[2]!r:.100}; a folder of this machine has "
+                    "three slashes, as file:///data/lake"
+                )
+            uri = unquote(uri[file.end() :])
+        if "\0" in uri:
+            raise InvalidOptionError(
+                f"the place of the table {uri!r:.200} has a character of code 0, which no file system takes; "
+                "leave it out"
+            )
         if not _SCHEME.match(uri):
             uri = os.path.abspath(os.path.expanduser(uri))
         # Hadoop's name of the same store, which pyarrow does not know.

@@ -41,5 +41,20 @@ def test_a_url_with_one_slash_is_no_folder(uri, tmp_path, monkeypatch):
             tl.InvalidOptionError, match=r"the place of the table is b'lake' \(bytes\)"
         ):
             door(b"lake")
-    assert Storage("file:/a/lake").uri == "/a/lake"
+    for same in ("file:/a/lake", "file:///a/lake", "file://localhost/a/lake", "FILE:///a/lake"):
+        assert Storage(same).uri == "/a/lake"
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("uri", "says"),
+    [
+        ("file://data/lake", "the host 'data'; a folder of this machine has three slashes"),
+        ("a\0b", r"'a\\x00b' has a character of code 0"),
+    ],
+)
+def test_a_place_that_no_file_system_has(uri, says):
+    """The first was the folder /lake, and the second an error of os.listdir."""
+    for door in (tl.open, tl.dataset):
+        with pytest.raises(tl.InvalidOptionError, match=says):
+            door(uri)
