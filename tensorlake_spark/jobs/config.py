@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 from tensorlake_spark.errors import InvalidOptionError, MissingDependencyError, did_you_mean
@@ -172,7 +173,8 @@ def _words(name: str, action: argparse.Action, value: Any, place: str) -> list[s
     if isinstance(action, argparse._AppendAction):
         shown = name != _HIDDEN
         if isinstance(value, Mapping):
-            value = [f"{_text(k, place, shown)}={_text(v, place, shown)}" for k, v in value.items()]
+            names = value.items()
+            return [f"{name}={_text(k, place, shown)}={_text(v, place, shown)}" for k, v in names]
         return [f"{name}={text}" for text in _texts(value, place, shown)]
     if _is_json(action, value):
         try:
@@ -185,6 +187,12 @@ def _words(name: str, action: argparse.Action, value: Any, place: str) -> list[s
 
 
 def _texts(value: Any, place: str, shown: bool = True) -> list[str]:
+    """Return the values of an option, as they stand on a command line."""
+    if isinstance(value, list) and not value:
+        # On a command line there is no such thing. Without ids a job works on all tensors.
+        raise InvalidOptionError(
+            f"{place} is an empty list; give a value, or leave the key out for the default"
+        )
     return [_text(v, place, shown) for v in (value if isinstance(value, list) else [value])]
 
 
@@ -215,7 +223,7 @@ def _load(path: str) -> tuple[dict[str, Any], list[Any]]:
         _check_aliases(path, node)
         repeated = _repeated(node)
         found = yaml.safe_load(text)
-        written = yaml.load(text, yaml.BaseLoader)  # nosec B506 # strings, lists and mappings alone
+        written = yaml.load(text, _as_texts(yaml))  # nosec B506 # strings, lists and mappings alone
     except (OSError, UnicodeDecodeError) as error:
         said = getattr(error, "strerror", None) or error
         raise InvalidOptionError(f"--config {path} cannot be read: {said}") from None
@@ -237,6 +245,24 @@ def _load(path: str) -> tuple[dict[str, Any], list[Any]]:
     return found, [*written.values()]
 
 
+def _as_texts(yaml: Any) -> Any:
+    """Return a loader that takes every scalar as it is written, and else does as YAML's safe one.
+
+    Its mappings have the same keys in the same order, also where ``<<`` takes some from an anchor.
+    """
+
+    class Texts(yaml.SafeLoader):  # type: ignore[misc]
+        yaml_constructors = MappingProxyType(
+            {
+                "tag:yaml.org,2002:map": yaml.SafeLoader.construct_yaml_map,
+                "tag:yaml.org,2002:seq": yaml.SafeLoader.construct_yaml_seq,
+                None: yaml.SafeLoader.construct_scalar,
+            }
+        )
+
+    return Texts
+
+
 def _problem(error: Exception) -> str:
     """Return where YAML stumbled and why, and nothing that stands there: it may be a secret."""
     mark = getattr(error, "problem_mark", None)
@@ -252,7 +278,8 @@ def _problem(error: Exception) -> str:
 def _check_aliases(path: str, node: Any) -> None:
     if _expanded(node, {}) > _MOST_VALUES:
         raise InvalidOptionError(
-            f"{path} is not a configuration: its aliases stand for more than {_MOST_VALUES} values"
+            f"{path} is not a configuration: it has more than {_MOST_VALUES} values, or its aliases stand for as many; "
+            "sources may stand in a file that sources-from names"
         )
 
 

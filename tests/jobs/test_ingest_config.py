@@ -163,9 +163,27 @@ def test_numbers_are_words_as_on_a_command_line(tmp_path, word):
     assert args.attrs == '{"a": 1.1}'
 
 
+def test_keys_of_an_anchor(tmp_path):
+    """Values went to the keys beside them, or the mistake was told to be keys that are numbers."""
+    text = """
+<<: [{txn-version: 010, codec: raw}, {mode: append}]
+txn-app-id: 7
+concat: 1
+codec: zstd
+storage-option: {<<: {a: 01}, b: 2}
+"""
+    args = read(tmp_path, text)
+    assert (args.txn_version, args.txn_app_id, args.concat, args.codec) == (10, "7", 1, "zstd")
+    assert (args.mode, args.storage_option) == ("append", ["a=01", "b=2"])
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
+        ("id: []", "id is an empty list; give a value, or leave the key out"),
+        ("axis: []", "axis is an empty list"),
+        ("sources: []", "sources is an empty list"),
+        ("sources: [" + 100_001 * "a," + "]", "it has more than 100000 values, or its aliases"),
         ("attrs: {a: 1,\n  b: {c: 1, c: 2}}", "line 2: c is given twice"),
         ("1: a\n01: b", "keys that are numbers"),
         ("1.10: a", "unknown key 1.1"),
