@@ -235,11 +235,13 @@ def _write(table: pa.Table, place: str, options: dict[str, str]) -> None:
     storage = Storage(folder or slash or ".", options)
     if place.endswith(".csv"):
         table = _flat(table)
-    with reaching(storage), storage.open_output(name) as sink:
-        if place.endswith(".csv"):
-            pacsv.write_csv(table, sink)
-        else:
-            pq.write_table(table, sink)
+    sink = pa.BufferOutputStream()
+    if place.endswith(".csv"):
+        pacsv.write_csv(table, sink)
+    else:
+        pq.write_table(table, sink)
+    with reaching(storage):  # a file that is there stays until the new one is complete
+        storage.put_whole(name, sink.getvalue())
 
 
 def _flat(table: pa.Table) -> pa.Table:

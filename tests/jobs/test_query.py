@@ -1,6 +1,8 @@
 """The job that asks a query: a table, files, a dataset."""
 
+import errno
 import json
+import os
 
 import numpy as np
 import pandas as pd
@@ -114,6 +116,30 @@ def test_by_spark(spark, ds, tmp_path, capsys):
     assert last["rows"] == 2
     assert main([ds.uri, sql, "--output", str(tmp_path / "out.parquet")], spark) == 0
     assert pq.read_table(tmp_path / "out.parquet").num_rows == 2
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_a_file_stays_where_the_new_one_cannot_be_written(
+    ds, tmp_path, monkeypatch, capsys, ending
+):
+    """It was cut first, so that a full disk left a part of the new rows in place of the old ones."""
+    out = tmp_path / f"out{ending}"
+    assert main([ds.uri, "SELECT label FROM dataset", "--output", str(out)]) == 0
+    before, names = out.read_bytes(), sorted(tmp_path.iterdir())
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    assert main([ds.uri, "SELECT x, label FROM dataset", "--output", str(out)]) == 1
+    assert "is full" in told(capsys)[1]["error"]["message"]
+    assert (out.read_bytes(), sorted(tmp_path.iterdir())) == (before, names)
+
+
+def test_a_dataset_where_a_file_is(ds, tmp_path, capsys):
+    (tmp_path / "out").write_text("mine")
+    assert main([ds.uri, "SELECT label FROM dataset", "--output", str(tmp_path / "out")]) == 2
+    assert "is a file; a table is a folder" in told(capsys)[1]["error"]["message"]
 
 
 def test_what_would_be_read(ds, capsys):

@@ -42,7 +42,7 @@ from tensorlake_spark.datasets.samples.appending import COUNTER
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.commit import Change, StaleChange, commit
 from tensorlake_spark.delta.log.properties import FILE_BYTES, ROW_GROUP_BYTES
-from tensorlake_spark.delta.log.requirements import SAMPLES
+from tensorlake_spark.delta.log.requirements import SAMPLES, check_folders
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.sample_writer import discard_marked
 from tensorlake_spark.delta.samples.samples_table import create_samples_table
@@ -247,6 +247,7 @@ def _check_free(storage: Storage) -> None:
         log = storage.files_in("_delta_log")
         parts = [f for f in (TENSORS_FOLDER, COLUMNS_FOLDER) if storage.files_in(f, True)]
     if not log:
+        check_folders(storage)
         if parts:
             raise InvalidOptionError(
                 f"{storage.uri} has a folder {parts[0]} and no table; choose another place, or delete it"

@@ -178,9 +178,11 @@ def _rules(kind: str, schema: Schema, properties: Mapping[str, str]) -> list[str
 
 
 def check_folders(storage: Storage) -> None:
-    """Raise FormatError if a local table would lie below a file, where no folder can be made."""
+    """Raise FormatError if a local table would be a file, or lie below one, where no folder can be made."""
     if not storage.is_local:
         return
+    if Path(storage.uri).is_file():
+        raise FormatError(f"{storage.uri} is a file; a table is a folder with a Delta log in it")
     for above in Path(storage.uri).parents:
         if above.is_file():
             raise FormatError(

@@ -191,10 +191,7 @@ class Snapshot:
                 requirements.check_folders(storage)
                 raise TableNotFoundError(f"there is no Delta table at {storage.uri}") from error
             except DeltaError as error:
-                if storage.is_local and os.path.isfile(storage.uri):
-                    raise FormatError(
-                        f"{storage.uri} is a file; a table is a folder with a Delta log in it"
-                    ) from error
+                requirements.check_folders(storage)
                 said = str(error).split("\nStack", 1)[0].split(" 0: ", 1)[0].strip()
                 if _UNKNOWN.search(said):
                     raise UnsupportedFeatureError(

@@ -8,7 +8,7 @@ import stat
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -217,7 +217,7 @@ class Storage:
         except FileNotFoundError:
             return None
 
-    def put_whole(self, name: str, data: bytes) -> None:
+    def put_whole(self, name: str, data: bytes | pa.Buffer) -> None:
         """Write a small file, which others see when all of it is there; it takes the place of one of its name."""
         filesystem, base = self.place
         path = f"{base}/{inside(name)}"
@@ -228,9 +228,14 @@ class Storage:
         folder = os.path.dirname(path)
         os.makedirs(folder, exist_ok=True)
         unfinished = f"{folder}/.{uuid.uuid4()}"
-        with open(unfinished, "wb") as file:
-            file.write(data)
-        os.replace(unfinished, path)
+        try:
+            with open(unfinished, "wb") as file:
+                file.write(data)
+            os.replace(unfinished, path)
+        except OSError:  # a full disk, which a part of a file would not make emptier
+            with suppress(OSError):
+                os.remove(unfinished)
+            raise
 
     def files_in(self, folder: str, recursive: bool = False) -> list[pafs.FileInfo]:
         """Return what the store says of the files of a folder, which need not be there."""
