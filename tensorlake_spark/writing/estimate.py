@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
+from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError, did_you_mean
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.indexing.coords import ravel
 from tensorlake_spark.layouts import LAYOUTS, Layout, grid_of, layout_of
@@ -30,6 +30,7 @@ from tensorlake_spark.writing.source import (
 if TYPE_CHECKING:
     import pandas as pd
 
+_OPTIONS = ("block_shape", "codec", "order", "row_axes")
 _CHUNKS = 48  # chunks of a dense layout that are encoded, or fewer
 _CHUNK_BYTES = 64 << 20  # of as many bytes together
 _PARTS = 12  # parts of a sparse layout that are encoded
@@ -72,7 +73,7 @@ def estimate(
     InvalidTensorError
         If `data` is an iterator, or cannot be stored.
     InvalidOptionError
-        If a layout is unknown.
+        If a layout or an option is unknown, or no layout takes the options.
 
     Examples
     --------
@@ -85,14 +86,25 @@ def estimate(
         raise InvalidOptionError(
             f"layout={options['layout']!r} is for a write; an estimate takes a list, layouts=[{options['layout']!r}]"
         )
+    unknown = options.keys() - _OPTIONS
+    if unknown:
+        name = min(unknown)
+        raise InvalidOptionError(
+            f"unknown option {name!r}{did_you_mean(name, _OPTIONS)}; an estimate takes {', '.join(_OPTIONS)}"
+        )
     source = source_of(data)
     if not isinstance(source, (ArraySource, SparseSource)):
         raise InvalidTensorError(
             "an iterator of slabs can be read only once, so its size cannot be estimated"
         )
+    if isinstance(layouts, str) or not (layouts is None or isinstance(layouts, Iterable)):
+        raise InvalidOptionError(
+            f"layouts={layouts!r:.80} is not a list of layouts; give one, such as ['ftsf', 'bsgs']"
+        )
     names = list(LAYOUTS) if layouts is None else list(layouts)
     auto = choose_layout("estimate", source, WriteOptions(threshold=threshold), b"")
     rows: list[tuple[str, int, float, int, bool]] = []
+    refusals: list[InvalidOptionError] = []
     for name in names:
         layout = layout_of(name)
         try:
@@ -103,14 +115,18 @@ def estimate(
             continue
         try:
             spec = new_spec("estimate", source, WriteOptions(layout=name, **options))
-        except InvalidOptionError:
+        except InvalidOptionError as error:
             if layouts is not None:
                 raise
+            refusals.append(error)
             spec = new_spec("estimate", source, WriteOptions(layout=name))
         found = _expected(suited(source, layout.is_sparse, 0), spec, layout)
         groups = math.ceil(found.nbytes / layout.row_group_bytes) + 1
         size = found.nbytes + found.rows * _ROW_BYTES + groups * _GROUP_BYTES
         rows.append((name, size, size / max(1, source.nbytes), found.rows, name == auto))
+    if refusals and len(refusals) == len(rows):
+        # No layout takes the options. One that has them says more than one that has none.
+        raise next((one for one in refusals if " has no " not in str(one)), refusals[0])
     import pandas as pd  # late: it takes longer to import than all the rest
 
     columns = ["layout", "bytes", "ratio", "rows", "chosen"]

@@ -87,6 +87,24 @@ def test_what_cannot_be_estimated():
         tl.estimate(np.zeros(3), layouts=["zip"])
     with pytest.raises(tl.InvalidOptionError, match="no block_shape"):
         tl.estimate(np.zeros(3), layouts=["coo"], block_shape=(1,))
+    for layouts in ("coo", 5):
+        with pytest.raises(tl.InvalidOptionError, match="is not a list of layouts"):
+            tl.estimate(np.zeros(3), layouts=layouts)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"codec": "zip"}, "unknown codec 'zip'"),
+        ({"order": (5, 5)}, r"order \(5, 5\) are not distinct axes"),
+        ({"row_axis": (0,)}, "unknown option 'row_axis'; did you mean 'row_axes'"),
+    ],
+)
+def test_options_that_no_layout_takes(options, says):
+    """They were left out, and the estimate was one without them."""
+    with pytest.raises(tl.InvalidOptionError, match=says):
+        tl.estimate(np.eye(9), **options)
+    assert len(tl.estimate(np.eye(9), order=(1, 0), codec="raw")) == len(ANY)
 
 
 def test_one_layout_is_given_as_a_list():

@@ -77,6 +77,7 @@ def add_column(base: StoredSamples, name: str, kind: Type, values: Any) -> Snaps
     InvalidSampleError
         If a value does not fit.
     """
+    SampleSchema({name: kind})  # refuses a name that none can have
     check_links({name: kind})
     sids = base.sids
     if values is None and len(sids) and not kind.nullable:

@@ -156,6 +156,10 @@ class SelectSteps(SelectText):
             leaf = None if column.table else self.scope.leaves.get(column.name)
             if isinstance(leaf, TensorLeaf):
                 column.set("this", exp.to_identifier(leaf.column, quoted="/" in leaf.column))
+            elif SAID in column.meta:  # it was moved to a table that only this planner knows
+                column.replace(exp.column(column.meta[SAID]))
+        for parameter in list(named.find_all(exp.Placeholder)):
+            parameter.replace(exp.Var(this=f":{parameter.name}"))
         return text_of(named)
 
     def _filter(self, conditions: list[Any]) -> None:

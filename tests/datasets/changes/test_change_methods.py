@@ -304,6 +304,7 @@ def test_files_stay_in_order_and_none_is_left_over(ds):
             "has a column 'size' already",
         ),
         (lambda ds: ds.add_column("sid", "int32"), tl.InvalidOptionError, "sid"),
+        (lambda ds: ds.add_column(5, "int32"), tl.InvalidOptionError, "a string, not int: 5"),
         (lambda ds: ds.add_column("a b", "int32"), tl.InvalidOptionError, "does not allow"),
         (lambda ds: ds.add_column("a", "in32"), tl.InvalidOptionError, "int32"),
         (

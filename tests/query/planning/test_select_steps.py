@@ -1,5 +1,7 @@
 """Steps of a SELECT."""
 
+import numpy as np
+
 from tensorlake_spark.query.planning.queries import plan_query
 
 
@@ -13,6 +15,14 @@ def test_what_is_needed_twice_is_computed_once(shapes):
         "SELECT array_sum(emb) AS s, count(*) AS n FROM d GROUP BY array_sum(emb) ORDER BY s",
     )
     assert [one.what for one in step.computed] == ["ARRAY_SUM(emb)"]
+
+
+def test_a_part_is_told_as_it_stands_in_the_query(shapes):
+    """Stored columns had the names of a table that only the planner knows, such as b3."c0"."""
+    (step,) = steps(
+        shapes, "SELECT sid FROM d WHERE array_sum(emb) * labels > :most", most=np.ones(2)
+    )
+    assert [one.what for one in step.computed] == ["ARRAY_SUM(emb) * labels > :most"]
 
 
 def test_only_a_plain_order_with_a_limit_keeps_the_best(shapes):
