@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
-from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+)
 from pyspark.sql.types import StructType
 
 from tensorlake_spark.delta.files import catalog
@@ -101,6 +107,21 @@ class TensorDataSource(DataSource):
         if options.is_features:
             return FeatureWriter(options, schema, overwrite)
         return TensorWriter(options, schema, overwrite)
+
+    # Without these two, PySpark says that a method is not implemented, at the end of a traceback.
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """Raise InvalidOptionError: tensors are no stream."""
+        raise InvalidOptionError(
+            "format('tensor') has no readStream: a tensor has no rows that arrive one after the other; "
+            "spark.read.format('tensor') reads a version of it"
+        )
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802
+        """Raise InvalidOptionError: batches of a stream are written one by one."""
+        raise InvalidOptionError(
+            "format('tensor') has no writeStream: write each batch with df.write.format('tensor') in "
+            "writeStream.foreachBatch(...), with the options txnAppId and txnVersion"
+        )
 
 
 def _schema_of(spec: TensorSpec, options: ReadOptions) -> StructType:
