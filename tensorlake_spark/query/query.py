@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tensorlake_spark.errors import InvalidOptionError, InvalidQueryError, check_text
 from tensorlake_spark.query.planning.known_plans import plan_of
+from tensorlake_spark.query.sources.source_opening import check_given
 from tensorlake_spark.query.view import View
 
 
@@ -59,11 +59,5 @@ def query(
     >>> view.to_pandas()["name"].tolist()
     ['cat', 'dog', 'cat']
     """
-    if parameters is not None and not isinstance(parameters, Mapping):
-        raise InvalidOptionError(f"parameters={parameters!r:.80} is not a dict of names and values")
-    for name, value in (parameters or {}).items():
-        if isinstance(value, str):
-            check_text(value, f"parameter {name!r:.80},", InvalidQueryError)
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise InvalidOptionError(f"seed={seed!r:.40} is not a number from 0")
+    check_given(parameters, seed)
     return View(plan_of(sql, sources, parameters or {}, seed))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tensorlake_spark.errors import InvalidQueryError, did_you_mean
@@ -66,6 +66,29 @@ def mistake(sql: str, place: Any, message: str, remedy: str = "") -> InvalidQuer
     width = min(width, max(1, len(shown) - (column - left)))
     caret = "".join("\t" if c == "\t" else " " for c in shown[: column - left]) + "^" * width
     return InvalidQueryError(f"{text} (line {line}, column {column + 1})\n{shown}\n{caret}")
+
+
+def no_value(sql: str, node: Any, parameters: Iterable[str]) -> InvalidQueryError:
+    """Return the error for a parameter that nobody gave.
+
+    Parameters
+    ----------
+    sql : str
+        The whole text.
+    node : sqlglot expression
+        The parameter.
+    parameters : iterable of str
+        Those that were given.
+
+    Examples
+    --------
+    >>> from sqlglot import exp
+    >>> print(no_value("", exp.Placeholder(this="most"), []))
+    the parameter :most has no value; give it: parameters={'most': ...}
+    """
+    near = did_you_mean(node.name, parameters)
+    remedy = near or f"give it: parameters={{{node.name!r}: ...}}"
+    return mistake(sql, node, f"the parameter :{node.name} has no value", remedy)
 
 
 def no_table(

@@ -11,7 +11,7 @@ import numpy as np
 from sqlglot import exp
 
 from tensorlake_spark.errors import InvalidOptionError, InvalidQueryError, did_you_mean
-from tensorlake_spark.query.language.mistakes import check_given_names, mistake
+from tensorlake_spark.query.language.mistakes import check_given_names, mistake, no_value
 from tensorlake_spark.query.language.parsing import parse
 from tensorlake_spark.query.planning.names import Scope, Table, stored_node
 from tensorlake_spark.query.planning.plan import Computed, Plan, Relation, Step
@@ -260,11 +260,7 @@ class Planner:
             If it has none.
         """
         if node.name not in self.parameters:
-            near = did_you_mean(node.name, self.parameters).removeprefix("; ")
-            raise self.mistake(
-                node, f"the parameter :{node.name} has no value",
-                near or f"give it: parameters={{{node.name!r}: ...}}",
-            )  # fmt: skip
+            raise no_value(self.sql, node, self.parameters)
         return self.parameters[node.name]
 
     def number(self, node: Any, what: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,12 @@ import pyarrow.parquet as pq
 from tensorlake_spark.datasets.dataset import Dataset, dataset
 from tensorlake_spark.delta.plain.plain_table import PlainTable
 from tensorlake_spark.delta.store.storage import Storage
-from tensorlake_spark.errors import InvalidOptionError, TableNotFoundError
+from tensorlake_spark.errors import (
+    InvalidOptionError,
+    InvalidQueryError,
+    TableNotFoundError,
+    check_text,
+)
 from tensorlake_spark.lake.lake import TensorLake
 from tensorlake_spark.lake.lake import open as open_lake
 from tensorlake_spark.query.sources.dataset_source import DatasetSource
@@ -86,6 +91,23 @@ def check_names(sources: Iterable[str]) -> None:
                 f"sources {other!r:.80} and {name!r:.80} differ in case only, which a query does not see; give one "
                 "another name"
             )
+
+
+def check_given(parameters: Any, seed: Any) -> None:
+    """Refuse values for a query that are no parameters, or no seed.
+
+    Raises
+    ------
+    InvalidOptionError, InvalidQueryError
+        With the value; the latter if a text has half of a character.
+    """
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise InvalidOptionError(f"parameters={parameters!r:.80} is not a dict of names and values")
+    for name, value in (parameters or {}).items():
+        if isinstance(value, str):
+            check_text(value, f"parameter {name!r:.80},", InvalidQueryError)
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise InvalidOptionError(f"seed={seed!r:.40} is not a number from 0")
 
 
 def at_version(

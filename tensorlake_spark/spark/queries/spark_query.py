@@ -11,9 +11,9 @@ from pyspark.errors import AnalysisException
 from sqlglot import exp
 
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
-from tensorlake_spark.query.language.mistakes import mistake
+from tensorlake_spark.query.language.mistakes import mistake, no_value
 from tensorlake_spark.query.language.parsing import parse
-from tensorlake_spark.query.sources.source_opening import check_names
+from tensorlake_spark.query.sources.source_opening import check_given, check_names
 from tensorlake_spark.spark.queries.batch_functions.tensor_udf import TensorWork, as_udf
 from tensorlake_spark.spark.queries.clause_frames import ClauseFrames
 from tensorlake_spark.spark.queries.equal_tensors import equal_udf
@@ -72,6 +72,7 @@ def query(
 
         query(spark, "SELECT label, avg(array_mean(image)) AS mean FROM ds GROUP BY label", ds="s3://bucket/coco")
     """
+    check_given(parameters, seed)
     given = dict(parameters or {})
     check_names(sources)
     run = _Run(session, sql, given, sources, storage_options)
@@ -111,8 +112,10 @@ class _Run:
         """Return what a table of the tree has, and the name of its view."""
         found = self._sources.get(node.name.casefold())
         if found is None:
-            near = did_you_mean(node.name, [name for name, _ in self._sources.values()])
-            raise mistake(self._sql, node, f"there is no source {node.name!r:.80}{near}")
+            names = [name for name, _ in self._sources.values()]
+            near = did_you_mean(node.name, names)
+            have = f"give it: query(spark, sql, {node.name}=...); there are {', '.join(names) or 'none'}"
+            raise mistake(self._sql, node, f"there is no source {node.name!r:.80}", near or have)
         version, timestamp = self._version(node.args.get("version"))
         key = node.name.casefold(), version, timestamp
         if key not in self._views:
@@ -136,7 +139,7 @@ class _Run:
         value: Any = node.expression
         if isinstance(value, exp.Placeholder):
             if value.name not in self._parameters:
-                raise mistake(self._sql, value, f"the parameter :{value.name} has no value")
+                raise no_value(self._sql, value, self._parameters)
             value = self._parameters[value.name]
         else:
             value = value.this if value.is_string else int(value.this)

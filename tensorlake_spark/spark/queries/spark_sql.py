@@ -15,7 +15,7 @@ from tensorlake_spark.errors import did_you_mean
 from tensorlake_spark.query.functions.boxes import with_forms
 from tensorlake_spark.query.functions.expressions import name_of
 from tensorlake_spark.query.language.class_names import with_class_numbers
-from tensorlake_spark.query.language.mistakes import mistake, span_of
+from tensorlake_spark.query.language.mistakes import mistake, no_value, span_of
 from tensorlake_spark.query.planning.select_text import distinct_names
 from tensorlake_spark.spark.queries.divisions import like_numpy
 from tensorlake_spark.spark.queries.group_values import (
@@ -307,7 +307,8 @@ class SparkPrinter:
             raise mistake(
                 self.sql,
                 column,
-                f"there is no column {name_of(column)!r:.80}{did_you_mean(name_of(column), known)}",
+                f"there is no column {name_of(column)!r:.80}",
+                did_you_mean(name_of(column), known) or f"there are {', '.join(known[:20])}",
             )
 
         return resolve
@@ -377,8 +378,7 @@ class SparkPrinter:
         if not isinstance(node, exp.Placeholder):
             return node
         if node.name not in self.parameters:
-            near = did_you_mean(node.name, self.parameters)
-            raise mistake(self.sql, node, f"the parameter :{node.name} has no value{near}")
+            raise no_value(self.sql, node, self.parameters)
         value = self.parameters[node.name]
         value = value.item() if isinstance(value, np.generic) else value
         if value is None or isinstance(value, (bool, int, float, str)):
