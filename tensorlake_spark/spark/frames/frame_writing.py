@@ -146,8 +146,8 @@ def _opened(
         check_links(made)
         snapshot = create_samples_table(storage, made.to_arrow())
     known = SampleSchema.from_arrow(snapshot.schema)
-    if wanted is not None and wanted != known:
+    if wanted is not None and (others := known.differences(wanted)):
         raise FormatError(
-            f"the dataset at {storage.uri} has other columns than the schema says: {known}; leave out the schema"
+            f"the dataset at {storage.uri} has other columns than those of the schema: {others}; leave out the schema"
         )
     return snapshot, known

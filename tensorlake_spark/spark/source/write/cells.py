@@ -122,7 +122,7 @@ class Cells(InputForm):
                 f"lake.convert({name!r}, layout='ftsf', quantize={given!r})"
             )
         block = write.block_shape
-        if block is None and layout.has_blocks:
+        if block is None and write.chunk_rank is None and layout.has_blocks:
             block = usual_block(shape, ndim)
         choices = replace(write, layout=layout.name, block_shape=block, labels={})
         reach = (0,) * ndim if shape is None else shape

@@ -64,6 +64,7 @@ CASES = [
     ([(0, 1.0)], "i0 int, value double", "float64", {}, ["no column 'i1'", "have i0, i1, value, and it has i0, value"]),
     ([(1.0,)], "value double", "x", {}, ["values but no coordinates", "option('axes', ...)"]),
     ([(0, 0, 1.0)], CELLS, "x", {"layout": "ftsf"}, ["layout ftsf holds arrays", "bsgs, coo, csr, csc or csf"]),
+    ([(0, 0, 1.0)], CELLS, "x", {"chunkRank": "1"}, ["layout bsgs has no chunk_rank"]),
     ([(0, 0, 1.0)], CELLS, "dense", {}, ["tensor 'dense' is dense (layout ftsf)", "mode('overwrite')"]),
     ([], CELLS, "x", {}, ["tensor 'x' would have no cell and no shape", "option('shape', 'n0,n1,...')"]),
     ([(0, -1, 1.0)], CELLS, "x", {}, ["coordinate -1 in column 'i1' is below 0", "df.where(df['i1'] >= 0)"]),
@@ -115,7 +116,7 @@ def test_a_coordinate_that_no_tensor_has():
         coordinates_of(batch, ["i0"], None)
 
 
-@pytest.mark.filterwarnings("ignore:Casting complex values")
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
     ("column", "dtype", "says"),
     [
@@ -134,6 +135,14 @@ def test_values_that_a_dtype_does_not_hold(column, dtype, says):
         values_of(column, np.dtype(dtype))
     for text in says:
         assert text in str(told.value)
+
+
+@pytest.mark.filterwarnings("error")
+def test_real_numbers_become_complex_ones_and_back():
+    """NumPy's warning of its cast was printed by each task."""
+    assert values_of(pa.array([1.5, -0.0]), np.dtype("complex64")).tolist() == [1.5, 0]
+    column = pa.array([{"re": 1.5, "im": 0.0}])
+    assert values_of(column, np.dtype("float32")).tolist() == [1.5]
 
 
 @pytest.mark.parametrize(
