@@ -71,7 +71,7 @@ def convert(
     try:
         return recomputed(snapshot, tensor_id, write_anew)
     except StaleChange as stale:
-        raise ConcurrentWriteError(f"{stale}; it was not converted") from stale
+        raise ConcurrentWriteError(f"{stale}; it was not converted, run it again") from stale
 
 
 def convert_in(

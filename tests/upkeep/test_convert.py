@@ -6,6 +6,7 @@ import pytest
 import tensorlake_spark as tl
 from tensorlake_spark.layouts import LAYOUTS
 from tensorlake_spark.layouts.testing.laws import bits
+from tensorlake_spark.upkeep import convert
 from tensorlake_spark.writing import source
 from tensorlake_spark.writing.lake_source import StoredSource
 
@@ -86,3 +87,17 @@ def test_the_rule_for_duplicates_outlives_a_conversion(lake):
         assert lake["x"][1, 1] == 6
         lake["x"][1, 1] = 4
     assert lake.convert("x", layout="ftsf")[1, 1] == 4
+
+
+def test_another_writer_is_faster(lake, monkeypatch):
+    lake.write("x", np.ones((4, 4)))
+    written = convert._written
+
+    def late(*arguments):
+        tl.open(lake.uri).write("x", np.full((4, 4), 2.0), mode="overwrite")
+        return written(*arguments)
+
+    monkeypatch.setattr(convert, "_written", late)
+    with pytest.raises(tl.ConcurrentWriteError, match="it was not converted, run it again"):
+        lake.convert("x", layout="coo")
+    assert (lake["x"].layout, lake["x"][...].min()) == ("ftsf", 2)

@@ -104,6 +104,11 @@ class Storage:
             )
         if not _SCHEME.match(uri):
             uri = os.path.abspath(os.path.expanduser(uri))
+        empty = re.match(r"(?!hdfs|viewfs|file)([A-Za-z][A-Za-z0-9+.-]+://)(/|$)", uri)
+        if empty:
+            raise InvalidOptionError(
+                f"the place of the table begins with {empty[1]} and names no bucket; write it as {empty[1]}bucket/lake"
+            )
         # Hadoop's name of the same store, which pyarrow does not know.
         uri = re.sub(r"^s3[an]://", "s3://", uri)
         object.__setattr__(self, "uri", uri.rstrip("/") or "/")

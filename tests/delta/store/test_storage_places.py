@@ -50,6 +50,8 @@ def test_a_url_with_one_slash_is_no_folder(uri, tmp_path, monkeypatch):
     ("uri", "says"),
     [
         ("file://data/lake", "the host 'data'; a folder of this machine has three slashes"),
+        ("s3://", "begins with s3:// and names no bucket; write it as s3://bucket/lake"),
+        ("s3a:///lake", "begins with s3a:// and names no bucket"),
         ("a\0b", r"'a\\x00b' has a character of code 0"),
     ],
 )
