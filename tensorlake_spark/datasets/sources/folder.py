@@ -274,6 +274,10 @@ def expanded(pattern: str) -> list[str]:
         span = _RANGE.fullmatch(part) if number % 2 else None
         if span:
             first, last = (int(one) for one in span.groups())
+            if last < first:  # no name at all would be every file of the folder
+                raise InvalidOptionError(
+                    f"{pattern!r:.200}: {{{part}}} counts down, and stands for no name; write {{{span[2]}..{span[1]}}}"
+                )
             if last - first >= _MOST_NAMES:
                 raise InvalidOptionError(
                     f"{pattern!r:.200} stands for more than {_MOST_NAMES} names"

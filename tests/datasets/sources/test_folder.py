@@ -59,6 +59,13 @@ def test_what_is_not_there_is_told(made, name):
         folder_of(f"{made}/{name}")
 
 
+def test_braces_that_count_down_are_not_the_whole_folder(tmp_path):
+    """They stood for no name, and a folder without names is all of its files."""
+    (tmp_path / "b.csv").write_text("url")
+    with pytest.raises(InvalidOptionError, match=r"{3\.\.1} counts down, .* write {1\.\.3}"):
+        folder_of(str(tmp_path / "a{3..1}.csv"))
+
+
 @pytest.mark.parametrize("pattern", ["{0..99999999}", "{0..999}" * 3])
 def test_braces_stand_for_a_bounded_number_of_names(pattern):
     with pytest.raises(InvalidOptionError, match="more than 1000000 names"):
