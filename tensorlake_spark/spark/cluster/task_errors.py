@@ -8,7 +8,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tensorlake_spark import errors
-from tensorlake_spark.errors import InvalidTensorError, MissingDependencyError, TensorLakeError
+from tensorlake_spark.errors import (
+    InvalidTensorError,
+    MissingDependencyError,
+    StorageError,
+    TensorLakeError,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,6 +70,11 @@ def plain_error(error: Exception) -> TensorLakeError | None:
         return MissingDependencyError(
             "Spark itself reads CSV, Parquet, .tns and Delta tables, and this session does not know s3a://: start "
             "spark-submit with the packages and settings of conf/s3a.conf, see docs/object_stores.md"
+        )
+    if "No space left on device" in text:  # of a disk of ours, our own error tells it
+        return StorageError(
+            "a disk where Spark keeps its temporary files is full, and what was committed before is as it was: free "
+            "some space in the folders of SPARK_LOCAL_DIRS, spark.local.dir or TMPDIR, or name others, and do it again"
         )
     refused = _DATA.search(text)
     if refused:

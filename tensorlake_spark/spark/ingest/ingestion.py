@@ -145,8 +145,9 @@ def job_session(make_local: Callable[[], SparkSession]) -> SparkSession:
 
     from tensorlake_spark.spark.source.data_source import register
 
-    if "PYSPARK_GATEWAY_PORT" not in os.environ:
-        return make_local()
-    session: SparkSession = SparkSession.builder.getOrCreate()
-    register(session)
-    return session
+    with plain_errors():
+        if "PYSPARK_GATEWAY_PORT" not in os.environ:
+            return make_local()
+        session: SparkSession = SparkSession.builder.getOrCreate()
+        register(session)
+        return session

@@ -103,3 +103,16 @@ def test_a_refusal_of_spark_can_be_logged_after_a_job(spark, monkeypatch):
         pass
     with pytest.raises(AnalysisException, match="no_such_column"):
         spark.sql("SELECT no_such_column")
+
+
+def test_a_full_disk_of_sparks_own_is_one_line():
+    """A page of Java told it, and no word of which disk that is."""
+    error = RuntimeError(
+        "Job aborted\n\tat java.io.IOException: No space left on device\n\tat a.b.C"
+    )
+    with (
+        pytest.raises(tl.StorageError, match=r"^a disk where Spark .*SPARK_LOCAL_DIRS") as told,
+        plain_errors(),
+    ):
+        raise error
+    assert "\n" not in str(told.value)
