@@ -217,7 +217,6 @@ COVERED = {
     "spark/source/sparse_blocks": "spark/source/read/test_sparse_reader",
     "spark/source/cell_columns": "spark/source/write/test_bad_cells",
     "spark/source/commit_message": "jobs/test_resume",
-    "spark/source/data_source": "spark/source/read/test_reader",
     "spark/source/task_notes": "jobs/test_resume",
     "spark/source/schemas": "spark/source/read/test_reader",
     "spark/source/write/direct_write": "jobs/test_ingest_faults",
