@@ -256,7 +256,8 @@ def _answer(
             f"in {rules.timeout:g}; LinkRules(stall_timeout=, timeout=) change it"
         ) from None
     except (http.client.HTTPException, ConnectionError, ssl.SSLError, socket.gaierror) as error:
-        said = error.strerror if isinstance(error, OSError) else type(error).__name__
+        # A server that closes before it answers raises an OSError without text of the system.
+        said = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise _AgainError(f"the server of the link {link.shown} does not answer: {said}") from None
     raise StorageError(f"the link {link.shown} is redirected more than {rules.redirects} times")
 

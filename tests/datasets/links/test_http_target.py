@@ -1,6 +1,9 @@
 """Links to a real web server of this machine: ranges, changes, redirects, too large, too slow, not allowed."""
 
+import socket
 import traceback
+from dataclasses import replace
+from threading import Thread
 
 import pytest
 from webserver import WebServer
@@ -244,6 +247,22 @@ def test_a_server_that_is_not_there(web, rules):
     web.__exit__()
     with pytest.raises(StorageError, match="does not answer"):
         fetch_link(url, None, None, rules)
+
+
+def test_a_server_that_closes_before_it_answers(rules):
+    # The error of such a server has no text of the system.
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        Thread(target=_hang_up, args=(server, 1 + rules.retries), daemon=True).start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/a.jpg"
+        named = replace(rules, allow_http=[url.split("/")[2]])
+        with pytest.raises(StorageError, match="does not answer: Remote end closed connection"):
+            describe_link(url, named)
+
+
+def _hang_up(server, times):
+    for _ in range(times):
+        with server.accept()[0] as connection:
+            connection.recv(1 << 16)
 
 
 def test_a_server_that_speaks_no_tls(web, rules):
