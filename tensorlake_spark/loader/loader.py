@@ -238,11 +238,12 @@ class Loader:
         Raises
         ------
         InvalidOptionError
-            If the iteration has fewer batches.
+            If it is no whole number, or the iteration has fewer batches.
         """
+        batches = whole("batches", batches, 0)
         state = self._next()
         order = self._order(state)
-        if not 0 <= batches <= order.n_batches:
+        if batches > order.n_batches:
             raise InvalidOptionError(
                 f"batches={batches} is not from 0 to {order.n_batches}, which the next iteration has"
             )
@@ -279,6 +280,8 @@ class Loader:
         ------
         MissingDependencyError
             If PyTorch is not installed.
+        InvalidOptionError
+            If `pin_memory` is neither True nor False.
         """
         from tensorlake_spark.loader.frameworks.torch_samples import torch_samples
 

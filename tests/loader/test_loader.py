@@ -154,6 +154,9 @@ def test_state_after(digits):
     batches.close()
     with pytest.raises(tl.InvalidOptionError, match=r"batches=7 is not from 0 to 6"):
         digits.loader(50).state_after(7)
+    for wrong in (-1, 1.5, "2", True, None):
+        with pytest.raises(tl.InvalidOptionError, match=f"batches={wrong!r} is not a whole number"):
+            digits.loader(50).state_after(wrong)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from tensorlake_spark.loader.frameworks.batch_values import (
     plain,
 )
 from tensorlake_spark.loader.frameworks.worker_passes import WorkerPasses
+from tensorlake_spark.loader.loader_options import flag
 from tensorlake_spark.tensor.sparse import SparseTensor
 
 Array = np.ndarray[Any, Any]
@@ -41,7 +42,10 @@ def torch_samples(batches: Batches, pin_memory: bool = False) -> Any:
     ------
     MissingDependencyError
         PyTorch is not installed.
+    InvalidOptionError
+        `pin_memory` is neither True nor False.
     """
+    flag("pin_memory", pin_memory)
     framework("torch", "torch")
     return _class()(batches, pin_memory)
 
@@ -103,7 +107,7 @@ class TorchBatches:
         Raises
         ------
         InvalidOptionError
-            There are workers, and `batches` is not given, or more than a pass has.
+            There are workers, and `batches` is not given, is no whole number, or is more than a pass has.
         """
         last = self._passes.last()
         if last is None:

@@ -71,6 +71,11 @@ def test_without_pytorch_it_is_named(loader, monkeypatch):
         loader.torch()
 
 
+def test_pin_memory_is_true_or_false(loader):
+    with pytest.raises(InvalidOptionError, match="pin_memory='cuda' is not True or False"):
+        loader.torch(pin_memory="cuda")
+
+
 # ------------------------------------------------------------------ alone
 
 
