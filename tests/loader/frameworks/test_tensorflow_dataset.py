@@ -79,6 +79,64 @@ def test_slices_of_a_sparse_tensor(tmp_path):
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(
+    "shapes",
+    [
+        lambda k: (k, 4, 3),
+        lambda k: (k, 5 - k, 1),
+        lambda k: (k, 2, k, 2),
+        lambda k: (k, 2, k),
+        lambda k: (k,),
+    ],
+)
+def test_arrays_of_any_rank_are_ragged(dataset, shapes):
+    """Images of several sizes ended in an error of TensorFlow's."""
+    arrays = [np.arange(np.prod(shapes(k)), dtype="i2").reshape(shapes(k)) for k in range(4)]
+    loader = dataset.loader(4, collate=lambda samples: {"v": arrays[: len(samples)]})
+    for batch, count in zip(loader.tensorflow(), (4, 4, 2), strict=True):
+        assert batch["v"].to_list() == [one.tolist() for one in arrays[:count]]
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(
+    "later",
+    [
+        {"v": [np.zeros(2), np.zeros(3)]},
+        {"v": np.zeros((2, 2, 2))},
+        {"v": None},
+        {"w": np.zeros((2, 2))},
+    ],
+)
+def test_a_later_batch_that_is_not_like_the_first(dataset, later):
+    import tensorflow as tf
+
+    loader = dataset.loader(
+        5, collate=lambda samples: later if samples[0]["label"] else {"v": np.zeros((2, 2))}
+    )
+    batches = iter(loader.tensorflow())
+    next(batches)
+    # TensorFlow puts what a generator raises into an error of its own.
+    with pytest.raises(tf.errors.OpError, match=r"column 'v' is TensorSpec.* in the first batch"):
+        next(batches)
+
+
+@pytest.mark.tensorflow
+def test_images_with_other_channels_than_in_the_first_batch(dataset):
+    import tensorflow as tf
+
+    loader = dataset.loader(
+        5,
+        collate=lambda samples: {
+            "v": [np.zeros((k, 2, 3 + (samples[0]["label"] > 0))) for k in (1, 2)]
+        },
+    )
+    batches = iter(loader.tensorflow())
+    assert next(batches)["v"].shape[-1] == 3
+    with pytest.raises(tf.errors.OpError, match="column 'v' is RaggedTensorSpec"):
+        next(batches)
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(
     ("value", "said"),
     [
         (None, "column 'v' has values that TensorFlow cannot take"),
