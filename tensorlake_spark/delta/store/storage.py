@@ -295,11 +295,15 @@ def reaching(storage: Storage) -> Iterator[None]:
         raise
     except (OSError, DeltaError) as error:
         if "Unknown scheme" in str(error):
-            raise InvalidOptionError(
-                f"the place {storage.uri} begins with {storage.uri.partition('://')[0]}://, which names no kind of "
-                "store; begin with s3://, gs://, az://, abfss:// or hdfs://, or name a folder"
-            ) from error
+            raise _no_store(storage.uri) from error
         raise refusal(storage, error) from error
+
+
+def _no_store(uri: str) -> InvalidOptionError:
+    return InvalidOptionError(
+        f"the place {uri} begins with {uri.partition('://')[0]}://, which names no kind of store; begin with s3://, "
+        "gs://, az://, abfss:// or hdfs://, or name a folder"
+    )
 
 
 def listed(call: Callable[[], T], there: bool = False) -> T:
@@ -376,7 +380,12 @@ def _filesystem(uri: str, options: tuple[tuple[str, str], ...]) -> tuple[pafs.Fi
         return pafs.LocalFileSystem(), uri
     if uri.startswith("s3://"):
         return _s3(dict(options)), uri[len("s3://") :]
-    filesystem, path = pafs.FileSystem.from_uri(uri)
+    try:
+        filesystem, path = pafs.FileSystem.from_uri(uri)
+    except ValueError as error:  # such as http://
+        if "Unrecognized filesystem" in str(error):
+            raise _no_store(uri) from error
+        raise InvalidOptionError(f"the place {uri} cannot be opened: {error}") from error
     return filesystem, path
 
 

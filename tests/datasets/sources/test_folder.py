@@ -72,6 +72,19 @@ def test_braces_stand_for_a_bounded_number_of_names(pattern):
         expanded(pattern)
 
 
+def test_braces_that_count_down_are_not_all_files_of_the_folder(made):
+    with pytest.raises(InvalidOptionError, match=r"counts from 3 to 1; write the smaller number"):
+        folder_of(f"{made}/a/{{3..1}}.txt")
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1/x.tar", "ftp://host/x", "foo://host/x-{0..1}.tar"]
+)
+def test_a_place_that_is_no_store_is_told(url):
+    with pytest.raises(InvalidOptionError, match=r"names no kind of store; begin with s3://"):
+        dict(folder_of(url).sizes)
+
+
 def test_a_value_is_bounded(made, monkeypatch):
     monkeypatch.setenv(MAX_BYTES, "6")
     assert folder_of(made).read("3.txt") == b"3.txt"
