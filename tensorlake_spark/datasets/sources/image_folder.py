@@ -21,6 +21,7 @@ from tensorlake_spark.datasets.sources.sample_source import (
     SampleSource,
     check_options,
     file_pieces,
+    flag_option,
 )
 from tensorlake_spark.datasets.types import ClassLabel, Image, Text
 from tensorlake_spark.errors import InvalidOptionError
@@ -74,7 +75,7 @@ class ImageFolder(SampleSource):
             schema["label"] = ClassLabel(tuple(classes))
         if has_splits and split is None:
             schema["split"] = ClassLabel(tuple(splits))
-        if options.get("file_names"):
+        if flag_option("file_names", options.get("file_names")):
             schema["file"] = Text()
         return cls(
             folder, schema, split, has_splits, image_format, wanted is not None, tuple(classes)

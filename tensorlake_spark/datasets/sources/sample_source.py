@@ -199,6 +199,21 @@ def check_options(kind: str, options: Mapping[str, Any], known: Sequence[str]) -
             )
 
 
+def flag_option(name: str, value: Any) -> bool:
+    """Return an option that is True or False, and False for None; raises InvalidOptionError if it is something else.
+
+    Examples
+    --------
+    >>> flag_option("file_names", None), flag_option("file_names", True)
+    (False, True)
+    """
+    if value is not None and not isinstance(value, bool):
+        raise InvalidOptionError(
+            f"{name}={value!r:.100} is neither true nor false; in a command write {name}=true"
+        )
+    return bool(value)
+
+
 def list_option(name: str, value: Any) -> list[str] | None:
     """Return an option that is a list of names; raises InvalidOptionError if it is something else.
 

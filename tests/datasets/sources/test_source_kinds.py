@@ -72,3 +72,14 @@ def test_an_option_of_another_kind_is_told(tmp_path, kind, option, value, says):
     pq.write_table(pa.table({"label": [1]}), tmp_path / "a.parquet")
     with pytest.raises(InvalidOptionError, match=f"{option}=.*{says}"):
         source_of(tmp_path, kind, **{option: value})
+
+
+@pytest.mark.parametrize("kind", ["imagefolder", "yolo"])
+@pytest.mark.parametrize("value", ["False", "x", 1])
+def test_a_flag_is_true_or_false(tmp_path, make_picture, kind, value):
+    """Any text was taken for true, "False" too."""
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images/1.png").write_bytes(make_picture())
+    (tmp_path / "data.yaml").write_text("train: images\nnames: [a]")
+    with pytest.raises(InvalidOptionError, match=f"file_names={value!r} is neither true nor false"):
+        source_of(tmp_path, kind, file_names=value)

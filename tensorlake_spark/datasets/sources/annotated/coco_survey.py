@@ -44,7 +44,7 @@ def survey(folder: Folder, names: Sequence[str]) -> Survey:
     Raises
     ------
     InvalidOptionError
-        If there are no images, two of one id, or categories that disagree.
+        If there are no images, two of one id, annotations of none, or categories that disagree.
     InvalidSampleError
         If a file is no JSON.
     """
@@ -62,6 +62,10 @@ def survey(folder: Folder, names: Sequence[str]) -> Survey:
                         f"{where}: {key} has {item!r:.60}, which is not an object"
                     )
                 if key == "annotations":
+                    if "image_id" not in item:  # as of an object in the place of a list
+                        raise InvalidOptionError(
+                            f"{where}: an annotation without image_id: {item!r:.100}"
+                        )
                     fields.update(one for one in _FIELDS if one in item)
                 elif key == "images" and not number:
                     record = _record(item, where)

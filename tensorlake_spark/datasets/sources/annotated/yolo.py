@@ -24,6 +24,7 @@ from tensorlake_spark.datasets.sources.sample_source import (
     SampleSource,
     check_options,
     file_pieces,
+    flag_option,
 )
 from tensorlake_spark.datasets.types import BoundingBox, ClassLabel, Image, Polygon, Text
 from tensorlake_spark.datasets.types import Sequence as SequenceOf
@@ -81,7 +82,7 @@ class Yolo(SampleSource):
             schema["polygons"] = Polygon()
         if split is None and len(splits) > 1:
             schema["split"] = ClassLabel(tuple(splits))
-        if options.get("file_names"):
+        if flag_option("file_names", options.get("file_names")):
             schema["file"] = Text()
         source = cls(
             whole, schema, layout.classes, folder.named, split, image_format, wanted is not None

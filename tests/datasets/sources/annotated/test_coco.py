@@ -215,6 +215,8 @@ def test_an_image_that_is_not_there(made, read_all):
             "category 1 is 'b' and 'a'",
         ),
         ({"categories": []}, "has no categories"),
+        ({"annotations": {"a": 1}}, "an annotation without image_id: {'a': 1}"),
+        ({"annotations": [{"id": 1, "category_id": 1}]}, "an annotation without image_id"),
         (
             {"categories": [{"id": n, "name": str(n), "keypoints": [str(n)]} for n in (1, 90)]},
             "different keypoints",
