@@ -118,8 +118,8 @@ class TarShards(SampleSource):
             column = names.get(extension)
             if column is None:
                 raise InvalidSampleError(
-                    f"{where} has a .{extension}, which the first samples do not have; give schema= with a type "
-                    "for every extension"
+                    f"{where} has a .{extension}, which neither schema= nor the first samples have; give schema= "
+                    "with a type for every extension"
                 )
             sample[column] = self._value(extension, data, self.schema[column], where)
         return sample
@@ -212,7 +212,7 @@ def _type(extension: str, datas: list[bytes], where: str, wanted: str | None) ->
     if last in _PICKLES:
         raise InvalidOptionError(
             f"{where} has members .{extension}, which may run what somebody wrote when they are read; give schema= "
-            "without it, or with 'bytes' for its bytes as they are"
+            "with a type for every extension, and 'bytes' for the bytes of this one as they are"
         )
     if f".{last}" in SUFFIXES:
         found = next(filter(None, map(format_of, datas)), SUFFIXES[f".{last}"])

@@ -78,15 +78,19 @@ def test_a_missing_member_is_null_and_a_new_one_is_told(tmp_path, read_all):
     shard(tmp_path / "b.tar", [("1.txt", b"x"), ("1.mask.png", b"?"), ("2.txt", b"z")])
     bad = []
     assert len(read_all(source_of(tmp_path), bad.append)) == 3
-    assert "b.tar: sample '1' has a .mask.png, which the first samples do not have" in str(bad[0])
+    assert (
+        "b.tar: sample '1' has a .mask.png, which neither schema= nor the first samples have"
+        in str(bad[0])
+    )
 
 
 def test_a_schema_of_the_user_is_taken(tmp_path, read_all):
     shard(tmp_path / "a.tar", [("1.cls", b"1.5"), ("1.pkl", b"\x80...")])
     with pytest.raises(
         InvalidOptionError, match=r"members \.pkl, which may run what somebody wrote"
-    ):
+    ) as caught:
         source_of(tmp_path)
+    assert "give schema= with a type for every extension, and 'bytes'" in str(caught.value)
     source = source_of(tmp_path, schema={"cls": "float64", "pkl": "bytes"})
     assert read_all(source) == [{"key": "1", "cls": 1.5, "pkl": b"\x80..."}]
 
