@@ -216,7 +216,10 @@ class Audio(Recording):
             rate, channels, length = _heard(data, self.format)
         except (ValueError, EOFError, RuntimeError, wave.Error) as error:
             raise place.wrong(
-                number, str(self), f"a {self.format} that cannot be read: {error}", cause=error
+                number,
+                str(self),
+                f"a {self.format} that cannot be read: {_said(error)}",
+                cause=error,
             ) from error
         if not rate or not channels:
             raise place.wrong(number, str(self), f"a sound of {channels} channels at {rate} Hz")
@@ -227,7 +230,13 @@ class Audio(Recording):
             raise place.wrong_type(
                 number, str(self), shown(value), "give a file, or a pair: samples and rate"
             )
-        samples, rate = np.asarray(value[0]), value[1]
+        rate = value[1]
+        try:
+            samples = np.asarray(value[0])
+        except ValueError as error:  # lists of different lengths
+            raise place.wrong(
+                number, "samples of shape (length, channels)", shown(value[0]), f"{error}", error
+            ) from error
         is_whole = isinstance(rate, (int, np.integer)) and not isinstance(rate, bool)
         if not is_whole or not 0 < rate < 1 << 31:
             raise place.wrong(
@@ -249,13 +258,15 @@ class Audio(Recording):
             )
         elif samples.dtype != np.int16:
             raise place.wrong_type(number, "floats or int16", shown(samples), "cast it")
+        if not len(samples) and self.format != "wav":  # libsndfile writes no byte then
+            raise place.wrong(number, f"a sound that {self.format} can hold", "one of no samples")
         try:
             return _written(samples, int(rate), self.format)
         # Of libsndfile: not every format has every rate.
         except (ValueError, RuntimeError, wave.Error) as error:
             raise place.wrong(
                 number, f"a sound that {self.format} can hold", f"{samples.shape[1]} channels at {rate} Hz",
-                f"{error}", error,
+                _said(error), error,
             ) from error  # fmt: skip
 
     def decoded(self, data: bytes) -> Sound:
@@ -263,7 +274,7 @@ class Audio(Recording):
             return _sound(data, self.format)
         except (ValueError, EOFError, RuntimeError, wave.Error) as error:
             raise CorruptDataError(
-                f"a sound of {len(data)} bytes cannot be decoded: {error}"
+                f"a sound of {len(data)} bytes cannot be decoded: {_said(error)}"
             ) from error
 
 
@@ -292,6 +303,14 @@ def _soundfile() -> Any:
         ) from error
 
 
+def _said(error: Exception) -> str:
+    """Return what a library says; libsndfile's message begins with the address of the bytes in memory.
+
+    An EOFError of the standard library says nothing.
+    """
+    return str(getattr(error, "error_string", error)) or "it is truncated"
+
+
 def _heard(data: bytes, form: str) -> tuple[int, int, int]:
     """Return rate, channels and length of a sound."""
     if form == "wav" and _is_plain(data):
@@ -301,8 +320,21 @@ def _heard(data: bytes, form: str) -> tuple[int, int, int]:
             if len(file.readframes(length)) < size:
                 raise ValueError("it is truncated")
             return rate, channels, length
+    if form == "wav" and _missing(data):  # libsndfile takes what is there
+        raise ValueError("it is truncated")
     found = _soundfile().info(io.BytesIO(data))
     return int(found.samplerate), int(found.channels), int(found.frames)
+
+
+def _missing(data: bytes) -> bool:
+    """Whether a WAV ends before its samples do."""
+    at = 12
+    while at + 8 <= len(data):
+        size = int.from_bytes(data[at + 4 : at + 8], "little")
+        if data[at : at + 4] == b"data":
+            return at + 8 + size > len(data)
+        at += 8 + size + size % 2
+    return False
 
 
 def _is_plain(data: bytes) -> bool:
@@ -380,8 +412,13 @@ class Dicom(Recording):
         try:
             return np.asarray(pydicom.dcmread(io.BytesIO(data)).pixel_array)
         except Exception as error:
+            said = " ".join(str(error).split())  # pydicom names its plugins in a line each
+            if "missing dependencies" in said:
+                raise MissingDependencyError(
+                    f"a DICOM file of {len(data)} bytes needs a package to be decoded: {said}"
+                ) from error
             raise CorruptDataError(
-                f"a DICOM file of {len(data)} bytes cannot be decoded: {error}"
+                f"a DICOM file of {len(data)} bytes cannot be decoded: {said}"
             ) from error
 
 

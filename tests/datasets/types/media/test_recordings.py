@@ -67,7 +67,10 @@ def test_numbers_come_back_with_16_bits(form):
         (sound("flac"), "a flac file"),
         (b"hello there, this is text", "no wav"),
         (sound("wav")[:-100], "truncated"),
-        (sound("wav")[:30], "cannot be read"),
+        (sound("wav")[:30], "cannot be read: it is truncated"),
+        (sound("wav", subtype="FLOAT")[:-100], "truncated"),
+        (sound("wav", subtype="ULAW")[:-100], "truncated"),
+        (([[0.5], [0.5, 0.5]], 8000), "(length, channels)"),
         ((TONES * 3, 8000), "floats from -1 to 1"),
         ((TONES * np.nan, 8000), "floats from -1 to 1"),
         ((TONES, 0), "a rate above 0"),
@@ -91,9 +94,14 @@ def test_what_a_format_cannot_hold_is_refused():
         ("mp3", TONES, 12345),
         ("mp3", np.zeros((9, 3)), 8000),
         ("flac", np.zeros((9, 9)), 8000),
+        ("flac", np.zeros((0, 1)), 8000),
+        ("mp3", np.zeros((0, 1)), 8000),
     ):
-        with pytest.raises(tl.InvalidSampleError, match=f"sample 1: expected a sound that {form}"):
+        with pytest.raises(
+            tl.InvalidSampleError, match=f"sample 1: expected a sound that {form}"
+        ) as error:
             Audio(form).encode([None, (samples, rate)], "sound")
+        assert "BytesIO" not in str(error.value)
 
 
 def test_wav_needs_no_other_package():
@@ -141,9 +149,9 @@ def test_a_video_is_stored_with_what_the_probe_says(monkeypatch):
 # ------------------------------------------------------------------ DICOM
 
 
-def scan(array):
+def scan(array, syntax=pydicom.uid.ExplicitVRLittleEndian):
     meta = FileMetaDataset()
-    meta.TransferSyntaxUID = pydicom.uid.ExplicitVRLittleEndian
+    meta.TransferSyntaxUID = syntax
     meta.MediaStorageSOPClassUID = pydicom.uid.CTImageStorage
     meta.MediaStorageSOPInstanceUID = pydicom.uid.generate_uid()
     head = FileDataset(None, {}, file_meta=meta, preamble=bytes(128))
@@ -152,6 +160,9 @@ def scan(array):
     head.BitsAllocated = head.BitsStored = 16
     head.HighBit, head.PixelRepresentation, head.Modality = 15, 0, "CT"
     head.PixelData = array.tobytes()
+    if syntax.is_compressed:
+        head.PixelData = pydicom.encaps.encapsulate([array.tobytes()])
+        head["PixelData"].is_undefined_length = True
     out = io.BytesIO()
     head.save_as(out, enforce_file_format=True)
     return out.getvalue()
@@ -174,6 +185,16 @@ def test_dicom_is_stored_as_it_is_and_read_as_pixels():
     assert found[1] is None
     with pytest.raises(tl.InvalidSampleError, match="without its mark"):
         Dicom().encode([b"text"], "scan")
+
+
+def test_a_file_that_needs_another_package_is_not_called_damaged():
+    syntax = pydicom.uid.JPEGLSLossless
+    if pydicom.pixels.get_decoder(syntax).is_available:
+        pytest.skip("the package is installed")
+    column = Dicom().encode([scan(np.ones((2, 2), np.uint16), syntax)], "scan")
+    with pytest.raises(tl.MissingDependencyError, match=r"pyjpegls") as error:
+        Dicom().decode(column)
+    assert "\n" not in str(error.value)
 
 
 def test_packages_that_are_missing_are_named(monkeypatch):
