@@ -6,7 +6,6 @@ import logging
 import os
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -15,6 +14,7 @@ from typing import Any
 
 from tensorlake_spark.errors import InvalidOptionError, MissingDependencyError, did_you_mean
 from tensorlake_spark.fork_gate import FORK_GATE
+from tensorlake_spark.threads import kernel_thread
 
 logger = logging.getLogger("tensorlake_spark")
 
@@ -107,12 +107,7 @@ def _load_later(key: Key, nbytes: int) -> None:
         if _seen < ENOUGH or key in _asked:
             return
         _asked.add(key)
-    _loader().submit(_load_behind_gate, key)
-
-
-@lru_cache(maxsize=1)
-def _loader() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(1, thread_name_prefix="tensorlake-kernels")
+    kernel_thread().submit(_load_behind_gate, key)
 
 
 def _load_behind_gate(key: Key) -> None:
@@ -122,10 +117,9 @@ def _load_behind_gate(key: Key) -> None:
 
 
 def _begin_anew() -> None:
-    """Forget the thread that loads and its queue; for the child of a fork, which has no such thread."""
+    """Forget what the thread that loads was asked for; for the child of a fork, which has no such thread."""
     global _lock
     _lock = threading.Lock()
-    _loader.cache_clear()
     _asked.intersection_update(_ready)
 
 

@@ -8,10 +8,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from itertools import islice
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+Given = ParamSpec("Given")
 
 THREADS = max(2, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2)
 """Threads of the pool."""
@@ -24,7 +25,28 @@ _PAUSE_S = 0.05  # before work that should end is told so again
 QUERY_THREADS = 1024
 """Queries that run at the same time: each has a thread, for one may wait for a query that is asked inside it."""
 
-_pools: dict[str, tuple[int, ThreadPoolExecutor]] = {}
+
+class Pool(ThreadPoolExecutor):
+    """A pool of threads that ends if Ctrl-C comes while it starts one of them.
+
+    Python would not know of that thread, and could not tell it to stop: the process would wait for it and never end.
+    """
+
+    has_ended = False
+
+    def submit(
+        self, fn: Callable[Given, Result], /, *args: Given.args, **kwargs: Given.kwargs
+    ) -> Future[Result]:
+        """Do some work; what is interrupted here begins in no thread, or ends with the pool."""
+        try:
+            return super().submit(fn, *args, **kwargs)
+        except BaseException:
+            self.has_ended = True
+            self.shutdown(wait=False)
+            raise
+
+
+_pools: dict[str, tuple[int, Pool]] = {}
 _pool_lock = threading.Lock()
 
 
@@ -53,7 +75,7 @@ class CopiedLock:
         return type(self), ()
 
 
-def threads() -> ThreadPoolExecutor:
+def threads() -> Pool:
     """Return this process's pool of worker threads; a forked child gets one of its own.
 
     What runs in the pool must not wait for the pool.
@@ -61,17 +83,22 @@ def threads() -> ThreadPoolExecutor:
     return _pool_of("tensorlake", THREADS)
 
 
-def io_threads() -> ThreadPoolExecutor:
+def io_threads() -> Pool:
     """Return this process's pool of threads that wait for a store, and do nothing else."""
     return _pool_of("tensorlake-io", IO_THREADS)
 
 
-def query_threads() -> ThreadPoolExecutor:
+def query_threads() -> Pool:
     """Return this process's pool of threads that run queries while their callers wait, and hear of Ctrl-C.
 
     A thread that has run a query before is faster than a new one: it has its memory already.
     """
     return _pool_of("tensorlake-query", QUERY_THREADS)
+
+
+def kernel_thread() -> Pool:
+    """Return this process's pool of one thread, which loads compiled loops while NumPy does their work."""
+    return _pool_of("tensorlake-kernels", 1)
 
 
 def beside(
@@ -243,9 +270,9 @@ class Behind:
             self._pool = None
 
 
-def _pool_of(name: str, count: int) -> ThreadPoolExecutor:
+def _pool_of(name: str, count: int) -> Pool:
     with _pool_lock:
         found = _pools.get(name)
-        if found is None or found[0] != os.getpid():
-            found = _pools[name] = os.getpid(), ThreadPoolExecutor(count, thread_name_prefix=name)
+        if found is None or found[0] != os.getpid() or found[1].has_ended:
+            found = _pools[name] = os.getpid(), Pool(count, thread_name_prefix=name)
         return found[1]

@@ -12,6 +12,7 @@ import pytest
 import tensorlake_spark as tl
 from tensorlake_spark import kernel_switch as switch
 from tensorlake_spark.layouts.kernels import dense
+from tensorlake_spark.threads import kernel_thread
 
 DENSE = dense.__name__
 
@@ -55,7 +56,7 @@ def test_auto_loads_beside_the_work_once_there_is_enough(monkeypatch):
     assert switch.compiled(DENSE, "rows", 4, False, nbytes=switch.ENOUGH - 1) is None
     assert not switch._asked
     assert switch.compiled(DENSE, "rows", 4, False, nbytes=1) is None
-    switch._loader().submit(int).result()  # after the one that loads
+    kernel_thread().submit(int).result()  # after the one that loads
     assert switch.compiled(DENSE, "rows", 4, False, nbytes=1) is dense
     assert switch.compiled(DENSE, "lines", 4, False, nbytes=1) is None, "each loop for itself"
 
@@ -64,7 +65,7 @@ def test_without_a_compiler_auto_is_numpy(monkeypatch):
     monkeypatch.setenv(switch.SWITCH, "auto")
     monkeypatch.setattr(switch, "installed", lambda: False)
     assert switch.compiled(DENSE, "rows", 4, False, nbytes=switch.ENOUGH) is None
-    switch._loader().submit(int).result()
+    kernel_thread().submit(int).result()
     assert switch.compiled(DENSE, "rows", 4, False, nbytes=switch.ENOUGH) is None
 
 
@@ -87,6 +88,7 @@ FORK = """
     import os, sys, threading, types
     from tensorlake_spark import kernel_switch as switch
     from tensorlake_spark.fork_gate import FORK_GATE
+    from tensorlake_spark.threads import kernel_thread
 
     begun, done = threading.Event(), threading.Event()
 
@@ -117,11 +119,11 @@ FORK = """
         is_loaded = ask("slow") is module
         ask("new")
         ask("later")
-        switch._loader().submit(int).result(60)
+        kernel_thread().submit(int).result(60)
         os._exit(0 if is_loaded and ask("new") is ask("later") is module and FORK_GATE.is_safe else 1)
     switch._lock.release()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    switch._loader().submit(int).result(60)
+    kernel_thread().submit(int).result(60)
     assert ask("slow") is ask("later") is module
 """
 

@@ -1,6 +1,8 @@
 """Pools of threads: one of each for a process."""
 
 import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 
@@ -15,6 +17,28 @@ def test_a_process_has_one_pool_of_each_kind():
     assert threads.query_threads() is threads.query_threads()
     assert threads.threads() is not threads.io_threads()
     assert threads.threads().submit(lambda: 7).result() == 7
+
+
+INTERRUPTED = """
+import threading
+from tensorlake_spark import threads
+start = threading.Thread.start
+def interrupted(thread):
+    start(thread)
+    raise KeyboardInterrupt
+threading.Thread.start = interrupted
+try:
+    threads.threads().submit(abs, -1)
+except KeyboardInterrupt:
+    threading.Thread.start = start
+print(threads.threads().submit(abs, -7).result())
+"""
+
+
+def test_a_process_ends_though_it_was_interrupted_as_a_thread_began():
+    """It waited for ever for a thread that nobody told to stop."""
+    command = [sys.executable, "-c", INTERRUPTED]
+    assert subprocess.run(command, capture_output=True, timeout=60, check=True).stdout == b"7\n"
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
