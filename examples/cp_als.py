@@ -25,7 +25,12 @@ from typing import Any
 import numpy as np
 
 import tensorlake_spark as tl
-from tensorlake_spark.errors import TensorLakeError, UnknownLabelError
+from tensorlake_spark.errors import (
+    InvalidOptionError,
+    InvalidTensorError,
+    TensorLakeError,
+    UnknownLabelError,
+)
 
 Array = np.ndarray[Any, Any]
 
@@ -63,8 +68,23 @@ def decompose(
         The tensor; all that is asked of it is its norm, and ``x.mttkrp(factors, axis)``.
     start : sequence of ndarray
         Factors to begin with; that of the first axis is not looked at.
+
+    Raises
+    ------
+    InvalidTensorError
+        If the tensor has one axis or none, complex numbers, or a norm that is not finite.
     """
+    if x.ndim < 2 or x.dtype.kind == "c":
+        raise InvalidTensorError(
+            f"the tensor has the shape {tuple(x.shape)} and the dtype {x.dtype}; take one of real numbers with two "
+            "axes or more"
+        )
     norm = float(x.norm())
+    if not np.isfinite(norm):
+        raise InvalidTensorError(
+            f"the norm of the tensor is {norm}: it holds NaN or infinity, or numbers too large for {x.dtype}; replace "
+            "them, or write it with a wider dtype"
+        )
     factors, weights, before = list(start), np.ones(start[0].shape[1]), -np.inf
     for number in range(1, rounds + 1):
         for axis in range(len(factors)):
@@ -88,6 +108,10 @@ def write(lake: tl.TensorLake, tensor_id: str, into: str, found: Decomposition) 
     """Write weights and factors as tensors of the lake, in one commit, with the labels of the tensor."""
     ref = lake[tensor_id]
     names = ref.axes or tuple(f"axis{k}" for k in range(ref.ndim))
+    if "weights" in names:
+        raise InvalidOptionError(
+            f"an axis of {tensor_id!r} is called weights, as the weights of the components are; give it another name"
+        )
     strongest = np.argsort(-found.weights)
     with lake.transaction() as changes:
         attrs = {"fit": found.fit, "rounds": found.rounds, "of": tensor_id}
@@ -139,6 +163,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tolerance", type=float, default=1e-5, help="of the fit (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the factors to begin with")
     args = parser.parse_args(arguments)
+    for name, least in (("rank", 1), ("rounds", 1), ("seed", 0)):
+        if getattr(args, name) < least:
+            parser.error(f"--{name} is {getattr(args, name)}; give {least} or more")
     try:
         with tensor_of(args.lake, args.id) as x:
             rng = np.random.default_rng(args.seed)

@@ -1,6 +1,7 @@
 """The decomposition of a stored tensor: the fit of TensorLy from the same start, factors in the lake, spark-submit."""
 
 import os
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -99,6 +100,35 @@ def test_factors_go_to_the_lake_in_one_commit(cp_als, lake, flights, capsys):
     check_factors(lake, flights, ROUNDS)
     assert cp_als.main([*arguments_of(lake, 1), "--id", "flight"]) == 2
     assert capsys.readouterr().err.startswith("cp_als.py: there is no tensor 'flight'")
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered")
+@pytest.mark.parametrize(
+    ("x", "options", "says"),
+    [
+        (np.float64(3), {}, "two axes or more"),
+        (np.ones(4), {}, r"has the shape \(4,\)"),
+        (np.ones((2, 3), complex), {}, "dtype complex128; take one of real numbers"),
+        (np.full((2, 3), np.nan), {}, "norm of the tensor is nan: it holds NaN"),
+        (np.full((20, 30), 6e4, "f2"), {}, "too large for float16"),
+        (np.ones((2, 3)), {"axes": ("weights", "y")}, "an axis of 'x' is called weights"),
+    ],
+)
+def test_a_tensor_that_has_no_decomposition_is_told(cp_als, tmp_path, capsys, x, options, says):
+    tl.open(tmp_path).write("x", x, **options)
+    assert cp_als.main(["--lake", str(tmp_path), "--id", "x", "--rounds", "1"]) == 2
+    assert re.search(says, capsys.readouterr().err)
+    assert list(tl.open(tmp_path)) == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("rank", 0), ("rank", -1), ("rounds", 0), ("seed", -1)]
+)
+def test_a_number_that_is_too_small_is_told(cp_als, capsys, name, value):
+    with pytest.raises(SystemExit) as error:
+        cp_als.main([f"--{name}", str(value)])
+    assert error.value.code == 2
+    assert f"--{name} is {value}; give " in capsys.readouterr().err
 
 
 @pytest.mark.local_disk
