@@ -72,11 +72,6 @@ def test_braces_stand_for_a_bounded_number_of_names(pattern):
         expanded(pattern)
 
 
-def test_braces_that_count_down_are_not_all_files_of_the_folder(made):
-    with pytest.raises(InvalidOptionError, match=r"counts from 3 to 1; write the smaller number"):
-        folder_of(f"{made}/a/{{3..1}}.txt")
-
-
 @pytest.mark.parametrize(
     "url", ["http://127.0.0.1/x.tar", "ftp://host/x", "foo://host/x-{0..1}.tar"]
 )
