@@ -131,6 +131,18 @@ def test_what_goes_wrong_behind_is_raised_in_front():
     behind.stop()
 
 
+def test_what_is_computed_at_once_has_threads_unless_it_is_in_one():
+    both = threading.Barrier(2, timeout=10)
+    assert threads.at_once(lambda _: both.wait() >= 0, [1, 2]) == [True, True]
+
+    def names(_):
+        return threads.at_once(lambda _: threading.current_thread().name, [1, 2])
+
+    inside = threads.threads().submit(names, None).result()
+    assert len({*inside}) == 1
+    assert inside[0].startswith("tensorlake")
+
+
 def test_what_waits_for_a_store_waits_at_the_same_time():
     """Of columns and of their samples; what is in another pool already goes one after the other."""
     all_there = threading.Barrier(3)

@@ -30,7 +30,7 @@ BLOCK_BYTES = max(4 << 20, (48 << 20) // THREADS)
 """Neighbouring rows of a dense tensor are decoded into one block of at most this size: large blocks over one part of
 an answer are combined before they leave a thread."""
 
-BLOCK_ELEMENTS = 256 << 10
+BLOCK_ELEMENTS = 512 << 10
 """Rows of a sparse tensor are decoded together up to so many elements."""
 
 

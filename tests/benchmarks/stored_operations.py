@@ -1,4 +1,6 @@
-"""Operations on stored tensors beside a full read of the same tensor, in processor time; a part of bench_operations.
+"""Operations on stored tensors beside a full read of the same tensor; a part of bench_operations.
+
+Times are processor times of all threads, which other programs disturb less, and those of the clock.
 
 Reads and operations take turns, and of each the best of several counts. ``python tests/benchmarks/stored_operations.py``
 runs it; ``--tiny`` with small tensors. Both bodies of the kernels are measured: NumPy's, and where numba is there the
@@ -26,20 +28,25 @@ LIMIT, SLICE_LIMIT = 1.2, 2.0
 """Shares of the full read, and of the slice, that operations may take."""
 
 
-def ratios(calls: dict[str, Callable[[], Any]], rounds: int = ROUNDS) -> dict[str, float]:
-    """Return the processor time of calls as shares of that of the first one."""
-    best = dict.fromkeys(calls, float("inf"))
+Share = tuple[float, float]
+"""Of the processor time, and of the time by the clock."""
+
+
+def ratios(calls: dict[str, Callable[[], Any]], rounds: int = ROUNDS) -> dict[str, Share]:
+    """Return the times of calls as shares of those of the first one."""
+    best = {name: (float("inf"), float("inf")) for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():
-            start = time.process_time()
+            work, clock = time.process_time(), time.perf_counter()
             result = call()
-            best[name] = min(best[name], time.process_time() - start)
+            took = time.process_time() - work, time.perf_counter() - clock
+            best[name] = min(best[name][0], took[0]), min(best[name][1], took[1])
             del result
     first = next(iter(best.values()))
-    return {name: value / first for name, value in best.items()}
+    return {name: (work / first[0], clock / first[1]) for name, (work, clock) in best.items()}
 
 
-def measured(ref: tl.TensorRef, axis: int) -> dict[str, float]:
+def measured(ref: tl.TensorRef, axis: int) -> dict[str, Share]:
     """Return the shares of a full read that operations over one axis take."""
     return ratios(
         {
@@ -52,14 +59,14 @@ def measured(ref: tl.TensorRef, axis: int) -> dict[str, float]:
     )
 
 
-def one_day(ref: tl.TensorRef) -> dict[str, float]:
+def one_day(ref: tl.TensorRef) -> dict[str, Share]:
     """Return the share of the slice of a day that its sum takes."""
     return ratios(
         {"slice": lambda: ref[90], "sum of a day": lambda: ref.view[90].sum()}, 3 * ROUNDS
     )
 
 
-def shares(lake: tl.Lake) -> Iterator[tuple[str, float, float]]:
+def shares(lake: tl.Lake) -> Iterator[tuple[str, Share, float]]:
     """Yield what was measured, its share, and how much it may be."""
     for name in ("photos", "uber"):
         ref = lake[name]
@@ -71,7 +78,10 @@ def shares(lake: tl.Lake) -> Iterator[tuple[str, float, float]]:
 
 def report(tiny: bool) -> str:
     """Write the tensors, measure, and return a table in Markdown."""
-    lines = ["| tensor | operation | kernels | of the read | at most |", "|---|---|---|---|---|"]
+    lines = [
+        "| tensor | operation | kernels | of the read, processor | by the clock | at most |",
+        "|---|---|---|---|---|---|",
+    ]
     bodies = ("numpy", "fast") if installed() else ("numpy",)
     with tempfile.TemporaryDirectory() as folder:
         lake = tl.open(folder)
@@ -84,8 +94,8 @@ def report(tiny: bool) -> str:
         for kernels in bodies:
             os.environ[SWITCH] = kernels
             lines += [
-                f"| {what} | {kernels} | {share:.2f} | {most} |"
-                for what, share, most in shares(lake)
+                f"| {what} | {kernels} | {work:.2f} | {clock:.2f} | {most} |"
+                for what, (work, clock), most in shares(lake)
             ]
     return "\n".join(lines)
 

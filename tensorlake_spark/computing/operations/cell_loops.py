@@ -2,13 +2,15 @@
 
 What NumPy does with tables of cells one after the other, they do in three passes over all elements. The first one marks
 cells that have elements, each by a bit, so that they can be numbered. The second one deals elements to ranges of cells.
-The third one does the work, range by range, on what is in the cache. Every loop runs without the interpreter lock.
+The third one does the work, range by range, on what is in the cache. Every loop runs without the interpreter lock, and
+of many elements each thread takes a share.
 Their other bodies are `cell_tables`, `reduction_kernels` and `index_searches`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +18,7 @@ import numpy as np
 from tensorlake_spark.layouts.result_memory import scratch
 from tensorlake_spark.loop_compiler import compiled_loop
 from tensorlake_spark.ops.element_loops import fixed
+from tensorlake_spark.threads import THREADS, at_once
 
 Array = np.ndarray[Any, Any]
 Parts = Sequence[tuple[Array, ...]]
@@ -23,6 +26,7 @@ Parts = Sequence[tuple[Array, ...]]
 _BITS = 16
 """A range has 2**_BITS cells, so that what is known of them stays in the cache."""
 
+_ALONE = 1 << 17  # so few elements are not worth a second thread
 _U = np.uint64
 _PLACE, _DOUBLE = np.dtype(np.int64), np.dtype(np.float64)
 
@@ -93,7 +97,7 @@ def group(parts: Parts, cells: int) -> tuple[Array, Array, tuple[Array, ...]]:
     found, dealt = _dealt(parts, cells)
     counts, of = scratch(found.shape, _PLACE, 0), scratch(dealt.at.shape, np.dtype(np.int32))
     # Without the values, which may be halves, of which numba has no arrays.
-    _group(dealt.at, dealt.edges, dealt.marks, dealt.before, _BITS, counts, of)
+    _each_range(_group, dealt._replace(values=of), counts)
     numbers = (dealt.at >> _BITS,) if len(parts[0]) > 2 else ()
     return found, counts, (of, *numbers, dealt.values)
 
@@ -117,7 +121,7 @@ def add_squares(parts: Parts, cells: int) -> tuple[Array, Array, Array]:
 def _sums(parts: Parts, cells: int, squared: bool) -> tuple[Array, Array, Array]:
     found, dealt = _dealt(parts, cells)
     counts, sums = scratch(found.shape, _PLACE, 0), scratch(found.shape, _DOUBLE, 0)
-    _add(*dealt, _BITS, counts, sums, squared)
+    _each_range(_add, dealt, counts, sums, squared)
     return found, counts, sums
 
 
@@ -132,7 +136,7 @@ def add_moments(parts: Parts, cells: int) -> tuple[Array, Array, Array, Array]:
     found, dealt = _dealt(parts, cells)
     counts, means = scratch(found.shape, _PLACE, 0), scratch(found.shape, _DOUBLE, 0)
     squares = scratch(found.shape, _DOUBLE, 0)
-    _add_moments(*dealt, _BITS, counts, means, squares)
+    _each_range(_add_moments, dealt, counts, means, squares)
     return found, counts, means, squares
 
 
@@ -174,31 +178,68 @@ def best(parts: Parts, cells: int, worst: Any, largest: bool) -> tuple[Array, Ar
     found, dealt = _dealt(parts, cells)
     first = scratch(found.shape, _PLACE, np.iinfo(np.int64).max)
     value = scratch(found.shape, dealt.values.dtype, worst)
-    _best(*dealt, _BITS, first, value, largest)
+    _each_range(_best, dealt, first, value, largest)
     return found, first, value
 
 
 def _dealt(parts: Parts, cells: int) -> tuple[Array, _Dealt]:
     """Return the cells that have elements, and the elements range by range."""
     ranges = (max(cells, 1) - 1 >> _BITS) + 1
-    sizes, marks = np.zeros(ranges, np.int64), scratch((-(-cells // 64),), np.dtype(_U), 0)
-    for part in parts:
-        _tally(fixed(part[0]), _BITS, sizes, marks)
+    shares = _shares(parts)
+
+    def tallied(share: Parts) -> tuple[Array, Array]:
+        sizes, marks = np.zeros(ranges, np.int64), scratch((-(-cells // 64),), np.dtype(_U), 0)
+        for part in share:
+            _tally(fixed(part[0]), _BITS, sizes, marks)
+        return sizes, marks
+
+    tallies = at_once(tallied, shares)
+    marks = tallies[0][1]
+    for _, others in tallies[1:]:
+        np.bitwise_or(marks, others, out=marks)
     before = scratch(marks.shape, np.dtype(np.int32))
     found = scratch((_rank(marks, before),), _PLACE)
     _name(marks, found)
-    edges = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
-    nexts, count = edges[:-1].copy(), int(edges[-1])
+    sizes = np.stack([sizes for sizes, _ in tallies])
+    edges = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes.sum(axis=0))))
+    nexts, count = edges[:-1] + np.cumsum(sizes, axis=0) - sizes, int(edges[-1])
     dtype, has_numbers = parts[0][-1].dtype, len(parts[0]) > 2
     place = np.dtype(np.int64 if has_numbers else np.int32)
     memory = scratch((count * (place.itemsize + dtype.itemsize),), np.dtype("u1"))
     at, values = memory[: count * place.itemsize].view(place), memory[count * place.itemsize :]
-    none = np.zeros(0, np.int64)
-    for some, *more, mine in parts:
-        word = np.dtype(f"u{dtype.itemsize}")
-        numbers = fixed(more[0] if more else none)
-        _deal(fixed(some), numbers, fixed(mine).view(word), _BITS, nexts, at, values.view(word))
+    word, none = np.dtype(f"u{dtype.itemsize}"), np.zeros(0, np.int64)
+
+    def deal(number: int) -> None:
+        for some, *more, mine in shares[number]:
+            numbers, words = fixed(more[0] if more else none), fixed(mine).view(word)
+            _deal(fixed(some), numbers, words, _BITS, nexts[number], at, values.view(word))
+
+    at_once(deal, range(len(shares)))
     return found, _Dealt(at, values.view(dtype), edges, marks, before)
+
+
+def _shares(parts: Parts) -> list[Parts]:
+    """Return the parts in groups of about as many elements each, one for each thread where there are many."""
+    sizes = [len(part[0]) for part in parts]
+    threads = THREADS if sum(sizes) >= _ALONE else 1
+    ends = np.cumsum(sizes)
+    at = [
+        0,
+        *np.searchsorted(ends, ends[-1] * np.arange(1, threads) // threads, "right"),
+        len(parts),
+    ]
+    shares = [parts[first:stop] for first, stop in pairwise(at)]
+    return [share for share in shares if share]
+
+
+def _each_range(loop: Callable[..., None], dealt: _Dealt, *more: Any) -> None:
+    """Have a loop do its work on the ranges of cells: some by each thread, of about as many elements."""
+    edges = dealt.edges
+    threads = THREADS if edges[-1] >= _ALONE else 1
+    cuts = np.searchsorted(edges, edges[-1] * np.arange(1, threads) // threads)
+    at = [0, *cuts.tolist(), len(edges) - 1]
+    spans = [span for span in pairwise(at) if span[0] < span[1]]
+    at_once(lambda span: loop(*dealt, _BITS, *span, *more), spans)
 
 
 @compiled_loop
@@ -282,11 +323,12 @@ def _deal(
 
 @compiled_loop
 def _group(
-    at: Array, edges: Array, marks: Array, before: Array, bits: int, counts: Array, of: Array
-) -> None:
+    at: Array, of: Array, edges: Array, marks: Array, before: Array, bits: int,
+    first: int, stop: int, counts: Array,
+) -> None:  # fmt: skip
     """Write the number of each element's cell, and how many elements each cell has."""
     mask = _U((1 << bits) - 1)
-    for r in range(edges.size - 1):
+    for r in range(first, stop):
         some, words, base = _range(r, at, edges, marks, before, bits)
         mine = of[edges[r] : edges[r + 1]]
         for k in range(some.size):
@@ -298,11 +340,11 @@ def _group(
 @compiled_loop
 def _add(
     at: Array, values: Array, edges: Array, marks: Array, before: Array, bits: int,
-    counts: Array, sums: Array, squared: bool,
+    first: int, stop: int, counts: Array, sums: Array, squared: bool,
 ) -> None:  # fmt: skip
     """Count the elements of each cell, and add their values, or the squares of these."""
     mask = _U((1 << bits) - 1)
-    for r in range(edges.size - 1):
+    for r in range(first, stop):
         some, words, base = _range(r, at, edges, marks, before, bits)
         mine = values[edges[r] : edges[r + 1]]
         for k in range(some.size):
@@ -314,11 +356,12 @@ def _add(
 @compiled_loop
 def _add_moments(
     at: Array, values: Array, edges: Array, marks: Array, before: Array, bits: int,
-    counts: Array, means: Array, squares: Array,
+    first: int, stop: int, counts: Array, means: Array, squares: Array,
 ) -> None:  # fmt: skip
     """Count the elements of each cell, and find their mean and the sum of squares of what is apart from it."""
-    mask, n = _U((1 << bits) - 1), 0
-    for r in range(edges.size - 1):
+    mask, word = _U((1 << bits) - 1), stop << (bits - 6)
+    n, end = before[first << (bits - 6)], before[word] if word < before.size else counts.size
+    for r in range(first, stop):
         some, words, base = _range(r, at, edges, marks, before, bits)
         mine = values[edges[r] : edges[r + 1]]
         for k in range(some.size):
@@ -326,7 +369,7 @@ def _add_moments(
             some[k] = number  # for the second look
             counts[number] += 1
             means[number] += mine[k]
-        while n < counts.size and counts[n]:  # cells of later ranges have no elements yet
+        while n < end and counts[n]:  # cells of later ranges have no elements yet
             means[n] /= counts[n]
             n += 1
         for k in range(some.size):
@@ -352,11 +395,11 @@ def _add_zeros(
 @compiled_loop
 def _best(
     at: Array, values: Array, edges: Array, marks: Array, before: Array, bits: int,
-    first: Array, best_: Array, largest: bool,
+    begin: int, stop: int, first: Array, best_: Array, largest: bool,
 ) -> None:  # fmt: skip
     """Take the better values of cells, NaN before numbers, and of equal ones the least number."""
     mask = _U((1 << bits) - 1)
-    for r in range(edges.size - 1):
+    for r in range(begin, stop):
         some, words, base = _range(r, at, edges, marks, before, bits)
         mine = values[edges[r] : edges[r + 1]]
         missing = 0

@@ -16,10 +16,15 @@ LOOPS = ("group", "add", "add_squares", "add_moments", "add_zeros", "best")
 LAW = Path(ROOT, "tests", "support", "cell_law.py")
 
 
-@pytest.fixture(autouse=True)
-def narrow(monkeypatch):
-    """Have ranges of a few cells, for Python looks at each."""
+@pytest.fixture(autouse=True, params=["alone", "shared"])
+def narrow(request, monkeypatch):
+    """Have ranges of a few cells, for Python looks at each; they are shared out as those of many elements are."""
     monkeypatch.setattr(cell_loops, "_BITS", 6)
+    if request.param == "shared":
+        monkeypatch.setattr(cell_loops, "_ALONE", 0)
+        monkeypatch.setattr(cell_loops, "THREADS", 3)
+        # Run by Python, a loop in another thread would not know of np.errstate here.
+        monkeypatch.setattr(cell_loops, "at_once", lambda work, tasks: [*map(work, tasks)])
 
 
 @pytest.mark.parametrize("char", cell_law.DTYPES)
