@@ -23,7 +23,7 @@ REDUCTIONS = {"sum": np.sum, "mean": np.mean, "var": np.var, "std": np.std, "nor
 SEARCHES = {"argmax": np.argmax, "argmin": np.argmin}
 LOOPS = (
     "add", "add_squares", "add_moments", "add_variance", "best", "add_runs", "add_squares_runs", "add_moments_runs",
-    "best_runs",
+    "best_runs", "variances",
 )  # fmt: skip
 
 

@@ -75,6 +75,33 @@ def accumulate(
     return True
 
 
+def variances(sums: Array, squares: Array, count: int, left: float, is_root: bool) -> Array | None:
+    """Return variances of integers from their sums and sums of squares, by a compiled loop; None where NumPy does it.
+
+    Parameters
+    ----------
+    sums, squares : ndarray of int
+        What `IntegerMoments` has for each element of the answer, of one shape.
+    count : int
+        Of how many elements.
+    left : float
+        What the squares of their distances are divided by.
+    is_root : bool
+        Whether the answer is the standard deviation.
+
+    Returns
+    -------
+    float64 ndarray, or None
+    """
+    chars = sums.dtype.char, squares.dtype.char
+    loops = compiled(_LOOPS, "variances", *chars, nbytes=8 * sums.size)
+    if loops is None:
+        return None
+    out: Array = np.empty(sums.shape)
+    loops.variances(sums.reshape(-1), squares.reshape(-1), count, left, is_root, out.reshape(-1))
+    return out
+
+
 def _name(loop: str, block: Array, axes: Sequence[int]) -> str:
     """Return the name of the loop: another one, of integers, where the last axis is reduced; empty for none."""
     if axes[-1] != block.ndim - 1:

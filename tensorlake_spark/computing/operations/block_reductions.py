@@ -162,8 +162,11 @@ class BlockReduction(AxesFold[Tiles]):
             if found is not None:
                 return found
         if self.mask is None and dense.size:
-            start = self.kernel.start
-            found = absorbed(partial, self.kept(place), self.kernel, start, dense, self.axes)
+
+            def reduce(state: State, slab: Array) -> None:
+                self.kernel.absorb(state, self.kernel.start(slab, self.axes))
+
+            found = absorbed(partial, self.kept(place), self.kernel, reduce, dense, self.axes)
             if found is not None:
                 return found
         return super().add(partial, place, block)

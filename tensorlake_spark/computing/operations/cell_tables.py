@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tensorlake_spark.kernel_switch import compiled
+from tensorlake_spark.layouts.result_memory import scratch
+from tensorlake_spark.threads import at_once
 
 Array = np.ndarray[Any, Any]
 
@@ -134,10 +137,10 @@ def loops_of(name: str, values: Array, chars: str) -> Any:
 def _ranges(parts: Parts, cells: int) -> Iterator[tuple[int, int, list[Array]]]:
     """Yield ranges of cells that have elements: where each begins, its width, and the arrays of its elements."""
     if cells <= _WIDEST:
-        yield 0, cells, [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
+        yield 0, cells, [*joined(parts)]
         return
     count = -(-cells // _WIDEST)
-    grouped = [_by_range(part, count) for part in parts]
+    grouped = at_once(partial(_by_range, count=count), parts)
     for number in range(count):
         found = [
             [array[edges[number] : edges[number + 1]] for array in arrays]
@@ -146,16 +149,37 @@ def _ranges(parts: Parts, cells: int) -> Iterator[tuple[int, int, list[Array]]]:
         ]
         if found:
             first = number * _WIDEST
-            at, *others = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+            at, *others = joined(found)
             yield first, min(_WIDEST, cells - first), [at - first, *others]
 
 
 def _by_range(part: tuple[Array, ...], count: int) -> tuple[list[Array], list[int]]:
     """Return the arrays of elements, range by range, and where in them each range begins."""
-    numbers = (part[0] // _WIDEST).astype(np.min_scalar_type(count - 1))
+    numbers = scratch(part[0].shape, np.min_scalar_type(count - 1))
+    np.floor_divide(part[0], _WIDEST, out=numbers, casting="unsafe")
     by = np.argsort(numbers, kind="stable")
     edges = np.cumsum(np.bincount(numbers, minlength=count))
-    return [array[by] for array in part], [0, *edges.tolist()]
+    out = [scratch(array.shape, array.dtype) for array in part]
+    for array, grouped in zip(part, out, strict=True):
+        np.take(array, by, out=grouped, mode="clip")
+    return out, [0, *edges.tolist()]
+
+
+def joined(parts: Sequence[Sequence[Array]]) -> tuple[Array, ...]:
+    """Return the arrays of parts, one part's after the other's, for the time of an operation; one part is not copied.
+
+    Examples
+    --------
+    >>> joined([(np.array([1]), np.array([5.0])), (np.array([3]), np.array([7.0]))])
+    (array([1, 3]), array([5., 7.]))
+    """
+    if len(parts) == 1:
+        return tuple(parts[0])
+    count = sum(len(part[0]) for part in parts)
+    return tuple(
+        np.concatenate(arrays, out=scratch((count,), arrays[0].dtype))
+        for arrays in zip(*parts, strict=True)
+    )
 
 
 def table_sums(at: Array, values: Array, width: int) -> Array:

@@ -35,6 +35,9 @@ def warm(loop: str, char: str, states: str) -> None:
         ``dtype.char`` of the block, and of each array of the state.
     """
     one = np.zeros(1, np.int64)
+    if loop == "variances":
+        variances(np.zeros(1, char), np.zeros(1, states), 1, 1.0, False, np.zeros(1))
+        return
     found = [np.zeros(1, of) for of in states]
     globals()[loop](np.zeros(1, char), one, one, 1, one, *found, *_EXTRA.get(loop, ()))
 
@@ -286,3 +289,16 @@ def best_runs(
             if best_ != old or place < at_[places[n]]:
                 values[places[n]] = best_
                 at_[places[n]] = place
+
+
+@compiled_loop
+def variances(
+    sums: Array, squares: Array, count: int, left: float, is_root: bool, out: Array
+) -> None:
+    """Put the variances of integers, or their roots, into `out`, as `IntegerMoments` computes them."""
+    many = float(max(1, count))
+    for k in range(sums.size):
+        total = np.int64(sums[k])
+        apart = np.int64(squares[k]) * count - total * total
+        found = apart / many / left
+        out[k] = np.sqrt(found) if is_root else found

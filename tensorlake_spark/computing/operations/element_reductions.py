@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from tensorlake_spark.computing.fold import AxesFold, Block, Place
-from tensorlake_spark.computing.operations.cell_tables import can_be_tabled, tables
+from tensorlake_spark.computing.operations.cell_tables import can_be_tabled, joined, tables
 from tensorlake_spark.computing.operations.reduction_kernels import Kernel
 from tensorlake_spark.indexing.coords import ravel, sort_places, unravel
 from tensorlake_spark.layouts.result_memory import scratch
@@ -188,13 +188,6 @@ class ElementReduction(CellsFold):
             for cells, counts, (at, values) in tables(waiting, total)
         ]
         return joined(found)
-
-
-def joined(parts: Sequence[tuple[Array, ...]]) -> tuple[Array, ...]:
-    """Return parts as one; a single one is not copied."""
-    if len(parts) == 1:
-        return parts[0]
-    return tuple(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
 
 
 def kept_places(block: Elements, axes: Sequence[int]) -> Array:

@@ -14,14 +14,19 @@ from tensorlake_spark.computing.fold import AxesFold, Block, Fold, Place, indice
 from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.computing.operations.accumulation import accumulate, has_loop
 from tensorlake_spark.computing.operations.block_reductions import reduced_axes
-from tensorlake_spark.computing.operations.cell_tables import Parts, can_be_tabled, in_cells, tables
+from tensorlake_spark.computing.operations.cell_tables import (
+    Parts,
+    can_be_tabled,
+    in_cells,
+    joined,
+    tables,
+)
 from tensorlake_spark.computing.operations.element_reductions import (
     Cells,
     CellsFold,
     cells_and_places,
     elements_in,
     is_once,
-    joined,
     run_starts,
 )
 from tensorlake_spark.computing.operations.state_dtypes import identity
@@ -111,6 +116,20 @@ class BlockSearch(AxesFold[Tiles]):
         at += self._word.type(part.start)
         return value, at
 
+    def _reduce(self, part: slice | Array, state: State, block: Array) -> None:
+        """Change a state by a slab that has a part of the axis."""
+        value, at = state
+        planes = np.moveaxis(block, self.axes[0], 0)
+        is_short = len(planes) <= _FEW and self.axes[0] < block.ndim - 1
+        if isinstance(part, slice) and is_short and at.max() < part.start:
+            # Only what is better counts. If no plane is better, the old place stays.
+            new = _later(self.largest, planes, value)
+            new_at = new.astype(self._word)
+            new_at += self._word.type(part.start - 1)
+            _take(at, new_at, new)
+        else:
+            self.absorb(state, self._along(part, block, self.axes))
+
     def add(self, partial: Tiles | None, place: Place, block: Block) -> Tiles:
         dense, part = cast("Array", block), place[self.axes[0]] if self.axes else None
         loop = "best" if len(self.axes) == 1 and isinstance(part, slice) else ""
@@ -125,8 +144,8 @@ class BlockSearch(AxesFold[Tiles]):
             if found is not None:
                 return found
         if len(self.axes) == 1 and part is not None:
-            along = _partial(self._along, part)
-            found = absorbed(partial, self.kept(place), self, along, dense, self.axes)
+            reduce = _partial(self._reduce, part)
+            found = absorbed(partial, self.kept(place), self, reduce, dense, self.axes)
             if found is not None:
                 return found
         return super().add(partial, place, block)
@@ -163,10 +182,7 @@ class BlockSearch(AxesFold[Tiles]):
             take = better(new, value, self.largest)
             take |= same(new, value) & (new_at < at)
             self._ufunc(value, new, out=value)
-        # By bits, as NumPy copies under a mask one by one.
-        change = at ^ new_at
-        change &= np.negative(take.view(np.uint8).astype(at.dtype))
-        np.bitwise_xor(at, change, out=at)
+        _take(at, new_at, take)
 
     @property
     def _ufunc(self) -> np.ufunc:
@@ -377,17 +393,30 @@ def _along(largest: bool, block: Array, axes: tuple[int, ...]) -> State:
         first = block.argmax(axis) if largest else block.argmin(axis)
         value = np.take_along_axis(block, np.expand_dims(first, axis), axis)
         return np.squeeze(value, axis), first
-    ufunc = np.maximum if largest else np.minimum
     if length <= _FEW:
         planes = np.moveaxis(block, axis, 0)
-        value, at = planes[0].copy(), np.zeros(planes.shape[1:], np.uint8)
-        for k in range(1, length):
-            is_later = better(planes[k], value, largest).view(np.uint8)
-            np.maximum(at, is_later * np.uint8(k), out=at)
-            ufunc(value, planes[k], out=value)
-        return value, at
+        value = planes[0].copy()
+        return value, _later(largest, planes[1:], value)
+    ufunc = np.maximum if largest else np.minimum
     value = np.asarray(ufunc.reduce(block, axis=axis))
     # Of a one in its place from the end, the largest is the first: no element is looked at by itself.
     hit = same(block, np.expand_dims(value, axis)).view(np.uint8)
     weights = np.arange(length, 0, -1).astype(np.uint8).reshape(-1, *(1,) * (block.ndim - axis - 1))
     return value, (length - np.maximum.reduce(hit * weights, axis=axis)).astype(np.uint8)
+
+
+def _later(largest: bool, planes: Array, value: Array) -> Array:
+    """Improve values by planes, and return as uint8 which plane each is from now: 0 for none, else counted from 1."""
+    ufunc, at = np.maximum if largest else np.minimum, np.zeros(value.shape, np.uint8)
+    for number, plane in enumerate(planes, 1):
+        is_later = better(plane, value, largest).view(np.uint8)
+        np.maximum(at, is_later * np.uint8(number), out=at)
+        ufunc(value, plane, out=value)
+    return at
+
+
+def _take(at: Array, new: Array, where: Array) -> None:
+    """Take new places where a condition holds, by bits: NumPy copies under a mask one by one."""
+    change = at ^ new
+    change &= np.negative(where.astype(bool, copy=False).view(np.uint8).astype(at.dtype))
+    np.bitwise_xor(at, change, out=at)

@@ -19,7 +19,7 @@ State = tuple[Array, ...]
 
 _PIECE = 2 << 20  # bytes of a block that a mask is laid over at a time
 _SMALL = 1 << 20  # an answer of fewer bytes is put together at once
-_SLAB = 256 << 10  # bytes of a block that are computed at a time, to stay in the cache
+_SLAB = 1 << 20  # bytes of a block that are computed at a time, to stay in the cache
 _RUN = 4 << 10  # bytes of the last axis that are not cut
 
 
@@ -258,13 +258,22 @@ def absorbed(
     tiles: Tiles | None,
     place: Place,
     merger: Merger,
-    compute: Callable[[Array, tuple[int, ...]], State],
+    reduce: Callable[[State, Array], None],
     block: Array,
     axes: tuple[int, ...],
 ) -> Tiles | None:
     """Return tiles after a block was put into one that is there, slab by slab; None, and they unchanged, if none is.
 
-    The state of a slab is still in the cache when it is absorbed. Parameters are those of `by_slabs` and `gathered`.
+    What is computed of a slab is still in the cache when it is absorbed.
+
+    Parameters
+    ----------
+    tiles, place, merger
+        As for `gathered`.
+    reduce : callable
+        Takes a state that can be written to, and the part of the block that is reduced into it.
+    block, axes
+        As for `by_slabs`.
     """
     if tiles is None or not all(isinstance(index, slice) for index in place):
         return None
@@ -276,7 +285,7 @@ def absorbed(
     state = tuple(array[there] for array in state)
     for some, here in _slabs(block, axes):
         inside: Any = (*here, ...)
-        merger.absorb(tuple(array[inside] for array in state), compute(block[some], axes))
+        reduce(tuple(array[inside] for array in state), block[some])
     return tiles
 
 

@@ -1,11 +1,14 @@
 """Which blocks go straight into a state, and where their lines lie there."""
 
+import warnings
+
 import numpy as np
 import pytest
 
 from tensorlake_spark import kernel_switch
 from tensorlake_spark.computing.operations import accumulation
 from tensorlake_spark.computing.operations.accumulation import accumulate, has_loop, is_known
+from tensorlake_spark.computing.operations.block_reductions import KERNELS
 
 
 @pytest.fixture
@@ -70,3 +73,16 @@ def test_what_has_no_loop(fast, monkeypatch):
 def test_known_dtypes():
     assert all(is_known(np.dtype(name)) for name in ("?", "i1", "u8", "f4", "f8"))
     assert not any(is_known(np.dtype(name)) for name in ("f2", "c16", "M8[s]", ">i4", "U3"))
+
+
+@pytest.mark.parametrize("name", ["var", "std"])
+@pytest.mark.parametrize("ddof", [0, 1.5, 3])
+def test_compiled_variances_are_those_of_numpy(fast, monkeypatch, name, ddof):
+    block = np.random.default_rng(0).integers(0, 256, (3, 2, 50), np.uint8)
+    kernel = KERNELS[name](block.dtype, 3, ddof=ddof)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # three elements, and three are taken from them
+        found = kernel.finish(kernel.start(block, (0,)), 3)
+        monkeypatch.setenv(kernel_switch.SWITCH, "numpy")
+        np.testing.assert_array_equal(found, kernel.finish(kernel.start(block, (0,)), 3))
+        np.testing.assert_allclose(found, getattr(np, name)(block, axis=0, ddof=ddof))

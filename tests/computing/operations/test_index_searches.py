@@ -9,8 +9,10 @@ from examples import times
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tensorlake_spark.computing.operations import tiles
 from tensorlake_spark.computing.operations.index_searches import NonzeroSearch, better, same, search
 from tensorlake_spark.computing.thread_runner import compute
+from tensorlake_spark.kernel_switch import SWITCH
 
 
 @given(st.data(), arrays(), st.sampled_from(("argmax", "argmin")), st.sampled_from(LAYOUTS))
@@ -59,6 +61,29 @@ def test_partials_may_be_combined_in_any_order(shared, layout, largest, axis):
     a, b, c, d, e, f = parts
     partial = fold.combine(fold.combine(a, fold.combine(b, c)), fold.combine(fold.combine(d, e), f))
     equal(fold.finish(partial), getattr(array, largest)(axis))
+
+
+@pytest.mark.parametrize("length", [40, 300])
+@pytest.mark.parametrize("dtype", ["?", "u1", "i2", "f4", "c8", "M8[s]"])
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+@pytest.mark.parametrize("order", ["ascending", "descending", "mixed"])
+def test_blocks_come_in_any_order_to_places_that_are_there(
+    lake, monkeypatch, length, dtype, name, order
+):
+    monkeypatch.setenv(SWITCH, "numpy")
+    monkeypatch.setattr(tiles, "_SLAB", 100)
+    rng = np.random.default_rng(length)
+    array = rng.integers(0, 5, (length, 2, 70)).astype("i8").astype(dtype)
+    if array.dtype.kind in "fcM":
+        array[rng.random(array.shape) < 0.1] = "NaT" if dtype == "M8[s]" else np.nan
+    fold, firsts = search(lake.write("x", array)._stored, name, 0), [*range(0, length, 10)]
+    if order != "ascending":
+        firsts = firsts[::-1] if order == "descending" else rng.permutation(firsts).tolist()
+    partial = None
+    for first in firsts:
+        place = slice(first, first + 10), slice(0, 2), slice(0, 70)
+        partial = fold.add(partial, place, array[place])
+    equal(fold.finish(partial), getattr(array, name)(0))
 
 
 def test_a_long_axis_that_is_not_the_last(lake):

@@ -114,8 +114,8 @@ def test_a_block_that_is_computed_slab_by_slab_gives_what_it_gives_at_once(
 def test_a_block_is_absorbed_by_a_tile_in_its_place_or_by_the_whole(first, monkeypatch):
     monkeypatch.setattr(tiles_module, "_SLAB", 100)
 
-    def add(slab, along):
-        return (slab.sum(axis=along, dtype=np.uint16),)
+    def add(state, slab):
+        ADD.absorb(state, (slab.sum(axis=0, dtype=np.uint16),))
 
     block, place = np.full((3, 2, 1000), 250, np.uint8), (slice(4, 6), slice(0, 1000))
     before = None if first is None else tile(first, np.full((2, 1000), 65_000, np.uint16))
