@@ -15,7 +15,7 @@ from tensorlake_spark.computing.stored_reductions import ReductionMethods, check
 from tensorlake_spark.errors import UnsupportedFunctionError
 from tensorlake_spark.ops.numpy_arguments import operand_array, power_ufunc
 from tensorlake_spark.ops.products.einsum import arguments
-from tensorlake_spark.tensor.sparse import SparseTensor
+from tensorlake_spark.tensor.sparse import SparseTensor, check_unmasked
 from tensorlake_spark.tensor.sparse.array import sparse_of
 
 
@@ -260,6 +260,7 @@ def _operand(x: Any) -> Any:
         return x._stored
     if np.isscalar(x):
         return x
+    check_unmasked(x)
     sparse = sparse_of(x)
     return operand_array(x) if sparse is None else sparse
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.indexing import Box
-from tensorlake_spark.tensor.sparse import SparseTensor, array_of, sparse_of
+from tensorlake_spark.tensor.sparse import SparseTensor, array_of, check_unmasked, sparse_of
 from tensorlake_spark.tensor.spec import dtype_name, native
 
 Array = np.ndarray[Any, Any]
@@ -51,7 +51,7 @@ class ArraySource:
         InvalidTensorError
             If the data has another shape there, or another dtype, than it says.
         """
-        found = np.asarray(self.data[box.slices()])
+        found = array_of(self.data[box.slices()])
         if found.shape != box.shape or native_dtype(found.dtype) != native_dtype(self.dtype):
             raise InvalidTensorError(
                 f"{type(self.data).__name__} says that it has shape {self.shape} and dtype {self.dtype}, but from "
@@ -338,6 +338,7 @@ def source_of(data: Any, axis: int = 0) -> Source:
     elif isinstance(data, Iterator):
         source = SlabSource(data, axis)
     elif isinstance(data, np.ndarray):
+        check_unmasked(data)
         source = ArraySource(data, data.shape, data.dtype)
     elif all(hasattr(data, name) for name in ("shape", "dtype", "__getitem__")) and not np.isscalar(
         data

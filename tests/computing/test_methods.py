@@ -106,6 +106,14 @@ def test_operators_of_a_reference(ref, array):
         ref += 1
 
 
+def test_masked_arrays_are_no_operands(ref, array):
+    masked = np.ma.array(array, mask=array > 3)
+    for compute in (lambda: ref + masked, lambda: ref.map(np.add, masked)):
+        with pytest.raises(tl.InvalidTensorError, match="masked; fill"):
+            compute()
+    assert np.array_equal(ref + np.ma.array(array), array + array)
+
+
 def test_references_are_compared_as_objects_and_views_by_element(lake, ref, array):
     other = lake["x"]
     assert ref == ref

@@ -145,3 +145,22 @@ def test_which_source_something_is():
     assert suited(source_of(X), True, 2).data is X
     with pytest.raises(tl.UnsupportedDtypeError):
         source_of(np.array(["a"], object))
+
+
+MASKED = np.ma.array(X, mask=X > 5)
+
+
+@pytest.mark.parametrize("data", [MASKED, [*MASKED], [[np.ma.masked, 1.0]]], ids=lambda x: type(x))
+def test_masked_elements_are_no_values(data):
+    with pytest.raises(tl.InvalidTensorError, match="masked; fill"):
+        source_of(data)
+    assert joined(source_of(np.ma.array(X)), (1, 1, 1)).tolist() == X.tolist()
+
+
+def test_masked_parts_of_lazy_arrays_and_of_iterators():
+    lazy = source_of(Lazy(MASKED))
+    with pytest.raises(tl.InvalidTensorError, match="elements are masked; fill them"):
+        [*lazy.regions((1, 1, 1))]
+    slabs = source_of(iter([X, MASKED]))
+    with pytest.raises(tl.InvalidTensorError, match="elements are masked; fill them"):
+        [*slabs.regions((1, 1, 1))]

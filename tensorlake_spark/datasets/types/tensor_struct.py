@@ -319,17 +319,3 @@ def _too_much(place: Place) -> Exception:
     return place.wrong(
         0, f"at most {MAX_BYTES} bytes of samples at once", "more", "give fewer samples at a time"
     )
-
-
-def check_unmasked(value: Any) -> None:
-    """Raise TypeError for a masked array with masked elements: what lies under a mask is no value."""
-    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-        raise TypeError("elements are masked; fill them")
-
-
-def check_unmasked_in(values: Any) -> None:
-    """Raise TypeError for nested lists with a masked element, which NumPy takes for NaN."""
-    for value in values:
-        check_unmasked(value)
-        if isinstance(value, (list, tuple)):
-            check_unmasked_in(value)

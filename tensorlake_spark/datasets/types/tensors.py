@@ -29,6 +29,7 @@ from tensorlake_spark.errors import (
 )
 from tensorlake_spark.layouts.coding.chain import CASTS
 from tensorlake_spark.layouts.quantization import casts, row_scales
+from tensorlake_spark.tensor.sparse import check_unmasked
 from tensorlake_spark.tensor.spec import dtype_of
 
 Shape = tuple[int | None, ...]
@@ -406,10 +407,8 @@ def converted(value: Any, dtype: str, number: int, place: Place, lenient: bool) 
             raise TypeError(f"{type(value).__name__} is not an array{path}")
         if isinstance(value, pa.Scalar):  # NumPy would take the bytes of a text for numbers
             value = value.as_py()
-        tensor_struct.check_unmasked(value)
+        check_unmasked(value)
         array = np.asarray(value)
-        if array.dtype.kind == "f" and isinstance(value, (list, tuple)) and np.isnan(array).any():
-            tensor_struct.check_unmasked_in(value)
     except (TypeError, ValueError, RuntimeError) as error:
         raise place.wrong_type(
             number, f"an array of {dtype}", shown(value), f"{error}", error

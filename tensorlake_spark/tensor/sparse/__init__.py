@@ -11,6 +11,14 @@ other methods. `array_functions` is the protocol of NumPy's functions, `array_na
 
 from tensorlake_spark.tensor.sparse.array import SparseTensor, array_of, sparse_of
 from tensorlake_spark.tensor.sparse.builder import SparseBuilder
-from tensorlake_spark.tensor.sparse.interchange import array_of_torch, is_torch
+from tensorlake_spark.tensor.sparse.interchange import array_of_torch, check_unmasked, is_torch
 
-__all__ = ["SparseBuilder", "SparseTensor", "array_of", "array_of_torch", "is_torch", "sparse_of"]
+__all__ = [
+    "SparseBuilder",
+    "SparseTensor",
+    "array_of",
+    "array_of_torch",
+    "check_unmasked",
+    "is_torch",
+    "sparse_of",
+]

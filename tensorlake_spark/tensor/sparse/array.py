@@ -20,6 +20,7 @@ from tensorlake_spark.tensor.sparse.array_namespace import ArrayNamespaceMethods
 from tensorlake_spark.tensor.sparse.interchange import (
     Interchange,
     array_of_torch,
+    check_unmasked,
     is_torch,
 )
 from tensorlake_spark.tensor.sparse.operator_methods import Arithmetic
@@ -239,7 +240,8 @@ def array_of(data: Any, purpose: str = "") -> Array:
     Raises
     ------
     InvalidTensorError
-        If no array can be made of it; UnsupportedDtypeError for a dtype of PyTorch that no row can hold.
+        If no array can be made of it, or an element is masked; UnsupportedDtypeError for a dtype of PyTorch that no
+        row can hold.
 
     Examples
     --------
@@ -250,6 +252,7 @@ def array_of(data: Any, purpose: str = "") -> Array:
     sparse = sparse_of(data)
     if sparse is not None:
         return sparse.todense()
+    check_unmasked(data)
     try:
         return array_of_torch(data) if is_torch(data) else np.asarray(data)
     except TensorLakeError:

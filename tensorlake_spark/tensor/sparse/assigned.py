@@ -11,7 +11,7 @@ from tensorlake_spark.errors import DenseResultError, InvalidTensorError
 from tensorlake_spark.ops.broadcasting import broadcast_to
 from tensorlake_spark.ops.elements import Elements, nonzero
 from tensorlake_spark.tensor.sparse.array import sparse_of
-from tensorlake_spark.tensor.sparse.interchange import array_of_torch, is_torch
+from tensorlake_spark.tensor.sparse.interchange import array_of_torch, check_unmasked, is_torch
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
@@ -85,6 +85,7 @@ def _converted(values: Any, dtype: np.dtype[Any]) -> Array:
         out = np.empty((), dtype)
         out[...] = values
         return out
+    check_unmasked(values)
     return np.asarray(array_of_torch(values) if is_torch(values) else values, dtype)
 
 

@@ -21,6 +21,32 @@ Array = np.ndarray[Any, Any]
 _SCIPY_DTYPES = "?" + np.typecodes["AllInteger"] + "fdFD"
 
 
+def check_unmasked(value: Any) -> None:
+    """Check that no element of an array, or of arrays in lists, is masked: no row can hold a mask.
+
+    Raises
+    ------
+    InvalidTensorError
+        If one is. `numpy.asarray` would take what lies under the mask for its value.
+
+    Examples
+    --------
+    >>> check_unmasked([np.ma.array([1, 2], mask=[False, True])])
+    Traceback (most recent call last):
+    tensorlake_spark.errors.InvalidTensorError: 1 element is masked; fill it, as values.filled(0) does
+    """
+    if isinstance(value, np.ma.MaskedArray):
+        count = np.count_nonzero(np.ma.getmask(value))
+        if count:
+            are, them = ("element is", "it") if count == 1 else ("elements are", "them")
+            raise InvalidTensorError(f"{count} {are} masked; fill {them}, as values.filled(0) does")
+    elif isinstance(value, (list, tuple)):
+        kinds = {*map(type, value)}  # few, while there may be a million numbers
+        if any(issubclass(kind, (list, tuple, np.ma.MaskedArray)) for kind in kinds):
+            for part in value:
+                check_unmasked(part)
+
+
 class Interchange(Elements):
     """What `SparseTensor` takes from other packages and gives to them."""
 

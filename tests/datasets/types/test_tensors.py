@@ -251,7 +251,7 @@ def test_vectors_in_views_of_files_are_decoded(values):
 @pytest.mark.filterwarnings("ignore:.*masked element")  # of NumPy
 def test_what_is_masked_is_no_number():
     masked = np.ma.array([[1.0, 2], [3, 4]], mask=[[1, 0], [0, 0]])
-    for value in (masked, [np.ma.masked, 1.0], [[1.0, np.ma.masked]]):
+    for value in (masked, [*masked], [np.ma.masked, 1.0], [[1.0, np.ma.masked]]):
         for kind in (Tensor("float32"), Embedding(2)):
             with pytest.raises(tl.InvalidSampleTypeError, match="masked"):
                 kind.encode([value], "x")

@@ -45,3 +45,11 @@ def test_values_that_do_not_fit():
     with pytest.raises(DenseResultError, match="bytes with their places"):
         assigned(1, (2**20, 2**20), np.dtype(float))
     assert assigned(0, (2**20, 2**20), np.dtype(float))[0].nnz == 0
+
+
+def test_masked_values_are_refused():
+    values = np.ma.array([1.0, 2.0], mask=[False, True])
+    with pytest.raises(InvalidTensorError, match="1 element is masked; fill it"):
+        assigned(values, (2,), np.dtype(float))
+    elements, _ = assigned(np.ma.array([1.0, 2.0]), (2,), np.dtype(float))
+    assert elements.values.tolist() == [1, 2]

@@ -27,9 +27,10 @@ from tensorlake_spark.datasets.types.media.image_headers import (
 )
 from tensorlake_spark.datasets.types.media.jpeg_headers import beginnings, jpeg_sizes
 from tensorlake_spark.datasets.types.media.media_bytes import Media, Pieces
-from tensorlake_spark.datasets.types.tensor_struct import binary_of, check_unmasked
+from tensorlake_spark.datasets.types.tensor_struct import binary_of
 from tensorlake_spark.datasets.types.tensors import check_dtype
 from tensorlake_spark.errors import CorruptDataError, InvalidOptionError
+from tensorlake_spark.tensor.sparse import check_unmasked
 from tensorlake_spark.tensor.spec import dtype_of
 
 IMAGE = pa.struct(

@@ -12,8 +12,8 @@ from tensorlake_spark.datasets.types.base import Array, Place, check_names, chec
 from tensorlake_spark.datasets.types.media import image_codecs
 from tensorlake_spark.datasets.types.media.image_headers import Facts, HeaderError, png_header
 from tensorlake_spark.datasets.types.media.images import Picture
-from tensorlake_spark.datasets.types.tensor_struct import check_unmasked
 from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.tensor.sparse import check_unmasked
 
 
 @dataclass(frozen=True, repr=False)
