@@ -193,29 +193,46 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     [6, 6]
     """
     a, b = operand(a), operand(b)
-    if np.ndim(axes) == 0:
-        try:
-            count = operator.index(axes)
-        except TypeError:
-            raise InvalidKeyTypeError(
-                f"axes of tensordot are a number of axes, or two sequences of them, not {axes!r}"
-            ) from None
-        first, second = range(-count, 0), range(count)
-    else:
-        first, second = axes
-    of_a, of_b = _axes(first, a.ndim), _axes(second, b.ndim)
-    if len(of_a) != len(of_b):
-        raise InvalidTensorError(
-            f"tensordot over {len(of_a)} axes of the first operand and {len(of_b)} of the second; "
-            "they go in pairs"
-        )
+    of_a, of_b = paired_axes(axes, a.ndim, b.ndim)
     for k, m in zip(of_a, of_b, strict=True):
         check_summed("tensordot", a.shape, k, b.shape, m)
     return _contracted(a, of_a, b, of_b)
 
 
-def _axes(axes: Any, ndim: int) -> list[int]:
-    return [*axes_of(axes, ndim)]
+def paired_axes(axes: Any, ndim: int, other: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the axes that `tensordot` sums over: those of a tensor, and those of another one.
+
+    Raises
+    ------
+    AxisError
+        If there is no such axis. InvalidKeyTypeError if the number of axes, or one of them, is not an integer.
+    InvalidTensorError
+        A ValueError: for axes that differ in number, or are not of two operands.
+
+    Examples
+    --------
+    >>> paired_axes(1, 3, 2), paired_axes(([0, 1], [1, 0]), 3, 2)
+    (((2,), (0,)), ((0, 1), (1, 0)))
+    """
+    wanted = "axes of tensordot are a number of axes, or two sequences of them"
+    try:
+        count = operator.index(axes)
+    except TypeError:
+        try:
+            first, second = axes
+        except TypeError:
+            raise InvalidKeyTypeError(f"{wanted}, not {axes!r}") from None
+        except ValueError:
+            raise InvalidTensorError(f"{wanted}, not {axes!r}") from None
+    else:
+        first, second = range(-count, 0), range(count)
+    mine, theirs = axes_of(first, ndim), axes_of(second, other)
+    if len(mine) != len(theirs):
+        raise InvalidTensorError(
+            f"tensordot over {len(mine)} axes of the first operand and {len(theirs)} of the second; "
+            "name as many of both"
+        )
+    return mine, theirs
 
 
 def _contracted(a: Operand, axes_a: Sequence[int], b: Operand, axes_b: Sequence[int]) -> Any:

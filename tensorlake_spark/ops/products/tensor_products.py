@@ -6,7 +6,7 @@ factor of axis k has the shape (length of axis k, rank). Unfoldings and Khatri-R
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import Any
 
@@ -207,10 +207,34 @@ def _add_compiled(
     loops.fibres(values, x.coords[last], ends, factor, table, near, to, out, mode == last)
 
 
+def listed(name: str, factors: Any) -> Sequence[Any]:
+    """Return the factors of several axes as a sequence; an iterator is read.
+
+    Raises
+    ------
+    InvalidTensorError
+        If they are no sequence, as of one factor whose axis was not named.
+
+    Examples
+    --------
+    >>> listed("ttv", iter([1, 2]))
+    [1, 2]
+    """
+    found = [*factors] if isinstance(factors, Iterator) else factors
+    try:
+        len(found)
+    except TypeError:
+        raise InvalidTensorError(
+            f"{name} takes a list with a factor for each axis, not {type(factors).__name__}"
+        ) from None
+    return found  # type: ignore[no-any-return]
+
+
 def _factors(x: Elements, factors: Sequence[Any], mode: int) -> dict[int, Array]:
     """Return the factors of all axes but one."""
     if x.ndim < 2:
         raise InvalidTensorError(f"mttkrp of a tensor of rank {x.ndim}; it takes 2 axes or more")
+    factors = listed("mttkrp", factors)
     if len(factors) != x.ndim:
         raise InvalidTensorError(f"mttkrp with {len(factors)} factors for {x.ndim} axes; one each")
     found: dict[int, Any] = {k: operand(u) for k, u in enumerate(factors) if k != mode}
@@ -292,6 +316,7 @@ def _paired(
     if isinstance(axis, (int, np.integer)):
         factors = [factors]
     axes = axes_of(axis, x.ndim)
+    factors = listed(name, factors)
     if len(factors) != len(axes):
         raise InvalidTensorError(
             f"{name} with {len(factors)} factors for {len(axes)} axes; one each"

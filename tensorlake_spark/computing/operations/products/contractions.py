@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +22,8 @@ from tensorlake_spark.indexing.coords import check_shape
 from tensorlake_spark.ops.elements import Elements
 from tensorlake_spark.ops.numpy_arguments import axes_of, axis_of, dtype_of_product
 from tensorlake_spark.ops.products.contraction import operand
+from tensorlake_spark.ops.products.numpy_products import paired_axes
+from tensorlake_spark.ops.products.tensor_products import listed
 from tensorlake_spark.tensor.sparse.array import sparse_of
 
 Array = np.ndarray[Any, Any]
@@ -40,19 +41,7 @@ def tensordot(stored: Stored, other: Any, axes: Any = 2) -> Fold[Any]:
     """
     factor = _factor(other)
     ndim = len(stored.shape)
-    if not isinstance(axes, (tuple, list)):
-        count = operator.index(axes)
-        pairs: Any = range(ndim - count, ndim), range(count)
-    else:
-        pairs = ([axis] if np.ndim(axis) == 0 else [*axis] for axis in axes)
-    mine, theirs = (
-        axes_of(tuple(some), rank)
-        for some, rank in zip(pairs, (ndim, len(factor.shape)), strict=True)
-    )
-    if len(mine) != len(theirs):
-        raise InvalidTensorError(
-            f"tensordot pairs {len(mine)} axes with {len(theirs)}; name as many of both"
-        )
+    mine, theirs = paired_axes(axes, ndim, len(factor.shape))
     for a, b in zip(mine, theirs, strict=True):
         _check_length("tensordot", stored.shape, a, factor.shape[b])
     numbers = [ndim + k for k in range(len(factor.shape))]
@@ -136,6 +125,7 @@ def mttkrp(stored: Stored, factors: Sequence[Any], mode: int) -> Contraction:
     """
     ndim = len(stored.shape)
     mode = axis_of(mode, ndim)
+    factors = listed("mttkrp", factors)
     if len(factors) != ndim:
         raise InvalidTensorError(
             f"mttkrp takes a factor for each of {ndim} axes, not {len(factors)}"
@@ -169,6 +159,7 @@ def _paired(
     if axis is not None and np.ndim(axis) == 0:
         factors, axis = [factors], [axis]
     axes = axes_of(None if axis is None else tuple(axis), ndim)
+    factors = listed(name, factors)
     if len(factors) != len(axes):
         raise InvalidTensorError(
             f"{name}: {len(factors)} factors for {len(axes)} axes; give one for each"

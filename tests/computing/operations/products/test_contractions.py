@@ -10,7 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensorlake_spark.computing.operations.products import contractions
-from tensorlake_spark.errors import AxisError, InvalidTensorError, UnsupportedFunctionError
+from tensorlake_spark.errors import (
+    AxisError,
+    InvalidKeyTypeError,
+    InvalidTensorError,
+    UnsupportedFunctionError,
+)
 
 RANK = 3
 
@@ -94,6 +99,11 @@ def test_a_fold_of_products_is_pickled(lake):
         ),
         (lambda x: x.tensordot(np.ones((3, 5)), 1), InvalidTensorError, "length 5"),
         (lambda x: x.tensordot(np.ones((5, 3)), ([0, 1], [0])), InvalidTensorError, "as many"),
+        (lambda x: x.tensordot(np.ones((5, 3)), [1]), InvalidTensorError, "two sequences of them"),
+        (lambda x: x.tensordot(np.ones((5, 3)), None), InvalidKeyTypeError, "a number of axes"),
+        (lambda x: x.ttv(None), InvalidTensorError, "a list with a factor for each axis"),
+        (lambda x: x.ttm(5), InvalidTensorError, "a list with a factor for each axis, not int"),
+        (lambda x: x.mttkrp(None, 0), InvalidTensorError, "mttkrp takes a list"),
         (lambda x: x.ttv(np.ones(5), 2), AxisError, "out of bounds"),
         (lambda x: x.ttv(x[0], 1), UnsupportedFunctionError, "todense"),
     ],
@@ -101,3 +111,16 @@ def test_a_fold_of_products_is_pickled(lake):
 def test_factors_that_do_not_fit_are_refused(lake, call, error, words):
     with pytest.raises(error, match=words):
         call(put(lake, array_of("f8", (4, 5), 1), "coo"))
+
+
+@pytest.mark.parametrize("axes", [np.array([1, 0]), np.array([[1], [0]]), np.array(1), (1, 0)])
+def test_tensordot_takes_axes_as_numpy_does(lake, axes):
+    x, y = array_of("f8", (4, 5), 1), array_of("f8", (5, 3), 2)
+    found = put(lake, x, "ftsf").tensordot(y, axes)
+    np.testing.assert_allclose(found, np.tensordot(x, y, axes))
+
+
+def test_factors_of_an_iterator(lake):
+    x, vectors = array_of("f8", (4, 5), 1), [np.ones(4), np.ones(5)]
+    stored = put(lake, x, "ftsf")
+    assert np.isclose(stored.ttv(v for v in vectors), x.sum())
