@@ -259,7 +259,7 @@ class TensorRef(DoorMethods, Conversions, Computing, NDArrayOperatorsMixin):
             If the axis has no labels.
         """
         names = self.axes or ()
-        found = self._meta.spec.labels.get(axis)
+        found = self._meta.spec.labels.get(axis) if isinstance(axis, str) else None
         if found is None:
             known = tuple(self._meta.spec.labels)
             raise UnknownLabelError(

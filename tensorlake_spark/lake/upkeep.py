@@ -155,7 +155,7 @@ class Upkeep(Table):
             If the store refuses, or does not answer.
         """
         self._check_writable()
-        vacuum.check_retention(retention_hours)
+        retention_hours = vacuum.check_retention(retention_hours)
         return stale_uploads.abort_uploads(Snapshot.open(self._storage), retention_hours, dry_run)
 
     def digest(self, id: str | None = None) -> Digest:  # noqa: A002

@@ -8,6 +8,8 @@ import math
 import re
 from collections.abc import Sequence
 from functools import partial
+from numbers import Real
+from typing import Any
 from urllib.parse import unquote
 
 from tensorlake_spark.delta.files import catalog_file, digest_file
@@ -31,19 +33,28 @@ _SHARE = 1024  # files that a task deletes: a second's work in a store, more tha
 _VECTOR = re.compile(r"deletion_vector_.*\.bin")
 
 
-def check_retention(hours: float | None) -> None:
-    """Raise InvalidOptionError if a retention is not a number of hours, None for the table's own."""
+def check_retention(hours: Any) -> float | None:
+    """Return a retention as a float, for dates take no number of NumPy; None is the table's own.
+
+    Raises
+    ------
+    InvalidOptionError
+        If it is not a number of hours, or too many.
+
+    Examples
+    --------
+    >>> check_retention(24)
+    24.0
+    """
     if hours is None:
-        return
-    try:
-        sensible = not isinstance(hours, bool) and 0 <= hours <= MOST_HOURS
-    except TypeError:
-        sensible = False
-    if not sensible:
+        return None
+    is_number = isinstance(hours, Real) and not isinstance(hours, bool)
+    if not is_number or not 0 <= hours <= MOST_HOURS:
         raise InvalidOptionError(
             f"retention_hours is {hours!r}; it is a number of hours from 0 to {MOST_HOURS}, or None for the "
             "table's own retention"
         )
+    return float(hours)
 
 
 def vacuum(
@@ -63,7 +74,7 @@ def vacuum(
     of `run` needs three requests a name. It cannot where the table has deletion vectors, or where another table lies
     in its folder. Then tasks delete in a store what was found here, and the history has no entry.
     """
-    check_retention(retention_hours)
+    retention_hours = check_retention(retention_hours)
     storage = snapshot.storage
     files = everything(storage)
     inner = inner_tables(files)

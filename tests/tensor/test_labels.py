@@ -37,6 +37,9 @@ def test_an_axis_without_labels_takes_indices(lake):
     assert ref.sel(a="q", b=1) == 4
     with pytest.raises(tl.UnknownLabelError, match=r"axis 'b'.*axes with labels: a"):
         ref.labels("b")
+    for axis in (["a"], {}, np.array("a"), 0):
+        with pytest.raises(tl.UnknownLabelError, match=r"has no labels.*axes with labels: a"):
+            ref.labels(axis)
     with pytest.raises(tl.UnknownLabelError, match=r"axis 'b'.*so 'y' names nothing.*labels: a$"):
         ref.sel(b="y")
     with pytest.raises(tl.InvalidSliceError):

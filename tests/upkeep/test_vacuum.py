@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -85,12 +86,16 @@ def test_nothing_else_of_the_log_is_taken(lake):
     assert sorted(path.name for path in Path(lake.uri, LOG).iterdir()) == before
 
 
-@pytest.mark.parametrize("hours", [None, 0, 0.5, 168])
-def test_retentions_that_are_taken(hours):
-    check_retention(hours)
+@pytest.mark.parametrize("hours", [None, 0, 0.5, 168, np.int64(168), np.float32(0.5)])
+def test_retentions_that_are_taken(lake, hours):
+    assert check_retention(hours) == hours
+    lake.write("x", np.zeros(3))
+    assert lake.vacuum(hours, dry_run=True) == []
 
 
-@pytest.mark.parametrize("hours", [-1, float("nan"), "a week", 24 * 365 * 1001])
+@pytest.mark.parametrize(
+    "hours", [-1, float("nan"), "a week", 24 * 365 * 1001, True, np.array([1]), Decimal(1)]
+)
 def test_retentions_that_are_not(hours):
     with pytest.raises(
         tl.InvalidOptionError, match=r"is a number of hours .* or None for the table's"

@@ -47,7 +47,7 @@ def vacuum(storage: Storage, retention_hours: float | None, dry_run: bool) -> li
     dry_run : bool
         Whether to delete nothing.
     """
-    table_vacuum.check_retention(retention_hours)
+    retention_hours = table_vacuum.check_retention(retention_hours)
     newest = Snapshot.newest(storage, SAMPLES)
     age = newest.retention if retention_hours is None else dt.timedelta(hours=retention_hours)
     until = dt.datetime.now(dt.timezone.utc) - age

@@ -133,7 +133,7 @@ def as_time(timestamp: str | dt.datetime) -> dt.datetime:
     Raises
     ------
     InvalidOptionError
-        If a text is no time.
+        If it is no time, or one that UTC does not reach.
     """
     if isinstance(timestamp, str):
         try:
@@ -147,4 +147,7 @@ def as_time(timestamp: str | dt.datetime) -> dt.datetime:
             f"timestamp={timestamp!r} is no datetime, and no text of the form 2026-01-31T12:00:00+00:00"
         )
     # Delta's own readers take a time without a zone as the session's; here that is the machine's.
-    return timestamp.astimezone(dt.timezone.utc)
+    try:
+        return timestamp.astimezone(dt.timezone.utc)
+    except (ValueError, OverflowError) as error:  # NaT of pandas; the year 1 east of Greenwich
+        raise InvalidOptionError(f"timestamp={timestamp!r} is no time in UTC: {error}") from error

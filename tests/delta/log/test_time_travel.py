@@ -62,6 +62,9 @@ def test_a_time_chooses_a_version(lake, x):
         tl.open(lake.uri, timestamp="yesterday")
     with pytest.raises(tl.InvalidOptionError, match="timestamp=5 is no datetime"):
         tl.open(lake.uri, timestamp=5)
+    for timestamp in (pd.NaT, "0001-01-01T00:00:00+01:00"):
+        with pytest.raises(tl.InvalidOptionError, match="is no time in UTC: "):
+            tl.open(lake.uri, timestamp=timestamp)
 
 
 @pytest.mark.both_stores
