@@ -193,7 +193,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("zzz", ["photos", "masks"])
     ''
     """
-    near = get_close_matches(str(name), list(known), n=3, cutoff=0.5)
+    near = get_close_matches(str(name), [n for n in known if isinstance(n, str)], n=3, cutoff=0.5)
     return f"; did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
 
 

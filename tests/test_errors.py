@@ -104,3 +104,7 @@ def places(tmp_path_factory):
         {"t": "a"}
     )
     return folder
+
+
+def test_near_names_of_names_that_are_no_text():
+    assert errors.did_you_mean("ab", [1, None, "abc"]) == "; did you mean 'abc'?"

@@ -205,7 +205,13 @@ class Digest(DigestNode):
         """Write the digest to a file, for `Digest.load`, with the digests of all rows.
 
         It holds no values of elements.
+
+        Raises
+        ------
+        InvalidOptionError
+            If `path` is no path.
         """
+        path = _path_of(path)
         about = {
             "table": self.table_id, "uri": self.uri, "version": str(self.version),
             **({} if self._tensor_id is None else {"tensor": self._tensor_id}),
@@ -224,6 +230,7 @@ class Digest(DigestNode):
         CorruptDataError
             If it was changed since.
         """
+        path = _path_of(path)
         try:
             with open(path, "rb") as file:
                 leaves, about = digest_file.unpack(file.read())
@@ -231,15 +238,15 @@ class Digest(DigestNode):
             return cls(leaves, tensor_id, about["uri"], int(about["version"]), about["table"])
         except OSError as error:
             raise InvalidOptionError(
-                f"the digest {os.fspath(path)} cannot be read: {error.strerror}"
+                f"the digest {path} cannot be read: {error.strerror}"
             ) from error
         except LaterFormat as error:
             raise InvalidOptionError(
-                f"the digest {os.fspath(path)} has a later format; use a newer version of tensorlake_spark"
+                f"the digest {path} has a later format; use a newer version of tensorlake_spark"
             ) from error
         except (ValueError, LookupError, pa.ArrowException) as error:
             raise CorruptDataError(
-                f"{os.fspath(path)} is not a digest, or was changed since it was saved: {error}; take a copy that "
+                f"{path} is not a digest, or was changed since it was saved: {error}; take a copy that "
                 "was not"
             ) from error
 
@@ -335,6 +342,14 @@ class _Rows:
 
     def _nodes(self, places: Sequence[int]) -> list[DigestNode]:
         return [self._node(place) for place in places]
+
+
+def _path_of(path: Any) -> str:
+    """Return a path as text. `open` takes a number for an open file, and closes it: 1 is the standard output."""
+    try:
+        return os.fsdecode(path)
+    except TypeError:
+        raise InvalidOptionError(f"path={path!r:.80} is no path of a file") from None
 
 
 def _array(column: pa.ChunkedArray) -> pa.Array:

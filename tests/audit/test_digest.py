@@ -187,6 +187,16 @@ def test_a_file_that_is_no_digest(full, tmp_path):
         tl.Digest.load(path)
 
 
+def test_what_is_no_path(full, tmp_path):
+    with open(tmp_path / "other", "wb") as other:  # a number was taken for an open file, and closed
+        for path in (other.fileno(), None, np.int64(other.fileno())):
+            for call in (tl.Digest.load, full.digest().save):
+                with pytest.raises(tl.InvalidOptionError, match="is no path of a file"):
+                    call(path)
+        other.write(b"still open")
+    assert (tmp_path / "other").read_bytes() == b"still open"
+
+
 def test_a_tensor_that_it_does_not_have(full):
     with pytest.raises(tl.TensorNotFoundError, match=r"the digest has no tensor 'grow'.*'grown'"):
         full.digest()["grow"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -91,6 +91,12 @@ def chosen_types(
         )
     if isinstance(columns, str):
         raise InvalidOptionError(f"columns={columns!r:.80} is one text; give a list of names")
+    if columns is not None and not isinstance(columns, Iterable):
+        raise InvalidOptionError(f"columns={columns!r:.80} is not a list of names")
+    if types is not None and not isinstance(types, Mapping):
+        raise InvalidOptionError(
+            f"types={types!r:.80} does not map names of columns to types; give {{name: type}}"
+        )
     names = [*schema] if columns is None else list(dict.fromkeys(columns))
     for name in (*names, *(types or {})):
         if name not in schema:
