@@ -32,6 +32,10 @@ _WRITE = (
     "shape", "dtype", "order", "rowAxes", "duplicates", "threshold", "quantize", "txnAppId", "txnVersion",
     "lastChange", "resumption", "view",
 )  # fmt: skip
+_OF_SPARK = {
+    "location": "Spark gives it for CREATE TABLE, which does not keep other options; CREATE TEMPORARY VIEW does",
+    "paths": "load() takes one path; union() the DataFrames of several lakes",
+}
 _OF_FEATURES = ("path", "id", "view", "codec", "txnAppId", "txnVersion")
 
 
@@ -43,9 +47,10 @@ def _checked(options: Mapping[str, str], known: tuple[str, ...], doing: str) -> 
         if name.lower().startswith(STORAGE_PREFIX):
             continue
         if name.lower() not in proper:
+            told = _OF_SPARK.get(name.lower())
+            near = f"; {told}" if told else did_you_mean(name.lower(), proper)
             raise InvalidOptionError(
-                f"unknown option {name!r} for {doing} format('tensor')"
-                f"{did_you_mean(name.lower(), proper)}; known are {', '.join(known)} and "
+                f"unknown option {name!r} for {doing} format('tensor'){near}; known are {', '.join(known)} and "
                 f"{STORAGE_PREFIX}*"
             )
         out[proper[name.lower()]] = value

@@ -7,7 +7,7 @@ from pyspark.sql import types as t
 
 import tensorlake_spark as tl
 from tensorlake_spark.spark.source.schemas import TENSOR, tensor_column
-from tensorlake_spark.spark.source.source_options import SparkWriteOptions
+from tensorlake_spark.spark.source.source_options import ReadOptions, SparkWriteOptions
 from tensorlake_spark.spark.source.write.source_writer import TensorWriter
 
 X = np.arange(6.0).reshape(2, 3)
@@ -164,3 +164,13 @@ def test_the_share_from_which_a_tensor_is_dense():
     for text in ("a", "2", "-0.1", "nan"):
         with pytest.raises(tl.InvalidOptionError, match="is not a share between 0 and 1"):
             SparkWriteOptions.parse({**given, "threshold": text})
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("location", "CREATE TEMPORARY VIEW does; known are"), ("paths", "load.. takes one path; un")],
+)
+def test_options_that_spark_gives_itself_are_explained(name, said):
+    # CREATE TABLE t USING tensor OPTIONS (path ...) and load([p, q]): nobody wrote these names.
+    with pytest.raises(tl.InvalidOptionError, match=f"unknown option {name!r} .*{said}"):
+        ReadOptions.parse({"path": "p", "id": "x", name: "p"})
