@@ -155,8 +155,11 @@ def _numpy_dtype(name: str) -> np.dtype[Any]:
         dtype: np.dtype[Any] = np.dtype(name)
     except TypeError as error:
         raise UnsupportedDtypeError(f"{name!r} is not a dtype") from error
-    if dtype_name(dtype) != name:
-        raise UnsupportedDtypeError(f"{name!r} is not the name of a stored dtype")
+    full = dtype_name(dtype)
+    if full != name:
+        raise UnsupportedDtypeError(
+            f"{name!r} is not the name of a stored dtype; its name is {full!r}"
+        )
     return dtype
 
 

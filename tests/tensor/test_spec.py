@@ -29,6 +29,11 @@ def test_names_that_are_no_dtype(name):
         dtype_of(name)
 
 
+def test_a_short_name_is_told_the_full_one():
+    with pytest.raises(UnsupportedDtypeError, match=r"'f4' is not the .*; its name is 'float32'"):
+        dtype_of("f4")
+
+
 @pytest.mark.parametrize("bad", ["", "a" * 513, "a//b", "/a", "a/", "a/../b", ".", "a\nb", 7])
 def test_bad_ids(bad):
     with pytest.raises(InvalidTensorError):

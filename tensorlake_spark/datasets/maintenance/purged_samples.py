@@ -49,7 +49,9 @@ def chosen(newest: Snapshot, sids: Any, where: str | None) -> Array:
     SampleNotFoundError
         If a number was never given.
     """
-    if (sids is None) == (where is None):
+    if sids is not None and where is not None:
+        raise InvalidOptionError("sids and where exclude each other; give one of them")
+    if sids is None and where is None:
         raise InvalidOptionError("give sids, or where, to say which samples are purged")
     if where is not None:
         return _where(newest, where)

@@ -57,3 +57,10 @@ def test_a_condition_on_a_column_apart(tmp_path):
     ds.vacuum(0)  # what was deleted cannot be judged any more
     assert of(ds, where="a = 'y'") == []
     assert of(ds, where="a = 'x'") == [0, 1, 3]
+
+
+def test_numbers_and_a_condition_exclude_each_other(ds):
+    with pytest.raises(tl.InvalidOptionError, match="sids and where exclude each other; give one"):
+        ds.purge([1], where="label = 1", dry_run=True)
+    with pytest.raises(tl.InvalidOptionError, match="give sids, or where, to say which"):
+        ds.purge(dry_run=True)
