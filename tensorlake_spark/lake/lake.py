@@ -93,8 +93,7 @@ def open(  # noqa: A001 - tl.open() is the door's name
 
 
 class TensorLake(Upkeep, Versions, Changes):
-    """A lake, which is a Delta table of tensors: a mapping from id to `TensorRef`, with `write`, `delete` and
-    `transaction`.
+    """A lake, which is a Delta table of tensors: ``lake[id]`` is a `TensorRef`, and ``write`` makes one.
 
     `open` makes it. Every look-up sees the newest version, unless you opened the lake at an old one.
     """
