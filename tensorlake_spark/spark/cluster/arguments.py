@@ -69,13 +69,16 @@ TEXT = Kind("a text", lambda value: isinstance(value, str))
 TIME = Kind("a time or its text", lambda value: isinstance(value, (str, dt.datetime)))
 
 
+_ANYTHING = Kind("anything", lambda _: True)
+
+
 def takes(**kinds: Kind) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Return a decorator by which a function refuses arguments that are not of these kinds.
 
     Parameters
     ----------
     **kinds : Kind
-        For every parameter its kind; of ``*index`` that of each.
+        For a parameter its kind; of ``*index`` that of each. What is not named here is not looked at.
 
     Raises
     ------
@@ -101,7 +104,7 @@ def takes(**kinds: Kind) -> Callable[[Callable[P, R]], Callable[P, R]]:
         def checked(*args: P.args, **kwargs: P.kwargs) -> R:
             given = signature.bind(*args, **kwargs).arguments
             for parameter, value in given.items():
-                kind = kinds[parameter]
+                kind = kinds.get(parameter, _ANYTHING)
                 values = value if signature.parameters[parameter].kind is many else (value,)
                 for one in values:
                     if not kind.holds(one):

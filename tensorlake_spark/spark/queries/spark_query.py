@@ -14,6 +14,7 @@ from tensorlake_spark.errors import InvalidOptionError, did_you_mean
 from tensorlake_spark.query.language.mistakes import mistake, no_value
 from tensorlake_spark.query.language.parsing import parse
 from tensorlake_spark.query.sources.source_opening import check_given, check_names
+from tensorlake_spark.spark.cluster.arguments import SESSION, takes
 from tensorlake_spark.spark.queries.batch_functions.tensor_udf import TensorWork, as_udf
 from tensorlake_spark.spark.queries.clause_frames import ClauseFrames
 from tensorlake_spark.spark.queries.equal_tensors import equal_udf
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+@takes(session=SESSION)
 def query(
     session: SparkSession,
     sql: str,

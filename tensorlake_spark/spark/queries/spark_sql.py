@@ -301,14 +301,14 @@ class SparkPrinter:
             kind = (aliases or {}).get(column.name.casefold())
             if kind is not None:
                 return _after(kind)
-            known = [
-                name for tables in scopes for table in tables.values() for name in table.columns
-            ]
+            reached = [table for tables in scopes for table in tables.values()]
+            known = [name for table in reached for name in table.columns]
+            shown = [n for table in reached for n in table.columns if n not in table.hidden]
             raise mistake(
                 self.sql,
                 column,
                 f"there is no column {name_of(column)!r:.80}",
-                did_you_mean(name_of(column), known) or f"there are {', '.join(known[:20])}",
+                did_you_mean(name_of(column), known) or f"there are {', '.join(shown[:20])}",
             )
 
         return resolve

@@ -551,14 +551,14 @@ def test_zeros_are_equal_and_so_are_nan(spark, signs, sql, rows):
 
 
 def test_what_was_not_given_is_told_with_what_was(spark, tmp_path):
-    made = tl.dataset(tmp_path / "ds", {"n": "int32"})
+    made = tl.dataset(tmp_path / "ds", {"n": "int32", "t": tl.types.Tensor("float32", (2,))})
     made.extend({"n": [1, 2]})
     for sql, says in (
         (
             "SELECT n FROM d",
             r"no source 'd'; give it: query\(spark, sql, d=...\); there are dataset",
         ),
-        ("SELECT label FROM dataset", "no column 'label'; there are sid, n"),
+        ("SELECT label FROM dataset", r"no column 'label'; there are n, t \(line"),
         ("SELECT n FROM dataset WHERE n = :most", r"no value; give it: parameters={'most': ...}"),
     ):
         with pytest.raises(tl.InvalidQueryError, match=says):
@@ -566,3 +566,5 @@ def test_what_was_not_given_is_told_with_what_was(spark, tmp_path):
     for given, says in (({"parameters": 5}, "parameters=5 is not"), ({"seed": -1}, "seed=-1 is")):
         with pytest.raises(tl.InvalidOptionError, match=says):
             query(spark, "SELECT n FROM dataset", dataset=made, **given)
+    with pytest.raises(tl.InvalidOptionError, match="query takes a SparkSession there"):
+        query(None, "SELECT n FROM dataset", dataset=made)

@@ -11,6 +11,7 @@ import numpy as np
 from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError, did_you_mean
 from tensorlake_spark.indexing.coords import check_shape
 from tensorlake_spark.layouts import layout_of
+from tensorlake_spark.spark.cluster.arguments import FRAME, takes
 from tensorlake_spark.spark.source.cell_columns import quoted
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def usual_block(shape: Sequence[int] | None, ndim: int | None = None) -> tuple[i
     return layout_of("bsgs").default_block(shape, np.dtype(np.float64), density)
 
 
+@takes(df=FRAME)
 def group_cells(
     df: DataFrame,
     shape: Sequence[int],

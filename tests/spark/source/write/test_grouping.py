@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from tensorlake_spark.spark.source.write.grouping import usual_block
+import tensorlake_spark as tl
+from tensorlake_spark.spark.source.write.grouping import group_cells, usual_block
 
 
 @pytest.mark.parametrize(
@@ -29,3 +30,8 @@ def test_without_a_shape_the_rank_is_enough(ndim):
     assert len(block) == ndim
     assert block == usual_block(None, ndim)
     assert usual_block(None) == usual_block(None, 0) == ()
+
+
+def test_what_is_no_dataframe_is_named():
+    with pytest.raises(tl.InvalidOptionError, match=r"df is of type list; group_cells takes a D"):
+        group_cells([(0, 1, 2.0)], (3, 3))
