@@ -297,4 +297,8 @@ def _signature(body: Mapping[str, Any], key: bytes) -> str:
         raise InvalidOptionError(
             "the key is empty, so anybody could sign with it; give one, or none"
         )
+    if not isinstance(key, (bytes, bytearray)):
+        raise InvalidOptionError(
+            f"the key is of type {type(key).__name__}; give bytes, as of a text with .encode()"
+        )
     return hmac.new(key, _canonical(body), hashlib.sha256).hexdigest()

@@ -67,6 +67,14 @@ def test_an_empty_key_signs_nothing():
         verify_receipt(RECEIPT.to_json(), b"")
 
 
+@pytest.mark.parametrize("key", ["secret", 5])
+def test_a_key_that_is_no_bytes(key):
+    with pytest.raises(tl.InvalidOptionError, match=r"the key is of type .*; give bytes"):
+        RECEIPT.to_json(key)
+    with pytest.raises(tl.InvalidOptionError, match=r"the key is of type .*; give bytes"):
+        tl.verify_receipt(RECEIPT.to_json(b"secret"), key)
+
+
 def test_one_of_format_1_lists_no_written_files():
     none = {"digest_before": None, "digest_after": None, "bytes_replaced": 0, "bytes_written": 0}
     old = replace(RECEIPT, format=1, written=(), bytes_hashed=0, **none)
