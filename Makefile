@@ -213,5 +213,5 @@ dist: $(STAMP) ## A wheel, and the same as one archive for spark-submit --py-fil
 
 .PHONY: clean
 clean: ## Remove what the other verbs made
-	rm -rf $(VENV) $(BENCH) $(PEERS) $(LOWEST) build dist demo-output bench-output .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage \
+	rm -rf $(VENV) $(BENCH) $(PEERS) $(LOWEST) $(TRAIN) build dist demo-output bench-output .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage \
 		spark-warehouse *.egg-info

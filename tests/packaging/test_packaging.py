@@ -111,6 +111,14 @@ def test_make_alone_lists_every_command(copy):
     assert listed == [name for line in phony for name in line.split()]
 
 
+def test_make_clean_removes_every_environment():
+    text = (ROOT / "Makefile").read_text()
+    made = re.findall(r"^(\w+) *:= (?:\.venv\S*)$", text, re.MULTILINE)
+    removed = re.search(r"^clean:.*\n\trm -rf (.*)", text, re.MULTILINE)[1].split()
+    assert made
+    assert {f"$({name})" for name in made} <= {*removed}
+
+
 @pytest.mark.parametrize("command", ["setup", "demo", "test"])
 def test_make_names_a_missing_java_and_stops(copy, command):
     done = make(copy, command, f"PYTHON={sys.executable}", JAVA_HOME=str(copy / "no java"))
