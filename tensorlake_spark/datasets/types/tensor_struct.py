@@ -235,6 +235,26 @@ class Structs:
         return tuple(rows[0].tolist()) if alike else None
 
 
+def scales_of(array: pa.Array) -> Array:
+    """Return the scales of vectors in eight bits; a missing one would turn its vector into NaN.
+
+    Raises
+    ------
+    CorruptDataError
+        If one is missing, negative or not finite.
+    """
+    found = field_of(array, "scale").to_numpy(zero_copy_only=False)  # null is NaN here
+    scales = np.asarray(found, np.float32)
+    wrong = ~(np.isfinite(scales) & (scales >= 0))
+    if wrong.any():
+        number = int(np.argmax(wrong))
+        raise CorruptDataError(
+            f"sample {number} has the scale {field_of(array, 'scale')[number].as_py()}, which is not a finite number "
+            "of at least 0; its table was changed by others"
+        )
+    return scales
+
+
 def bytes_of(array: pa.Array) -> tuple[Array, Array, Array]:
     """Return the bytes of a binary column, where each value begins and ends, and which are not null."""
     if array.type == pa.binary_view() and (found := _large_bytes(array)) is not None:

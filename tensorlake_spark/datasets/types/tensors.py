@@ -17,7 +17,6 @@ from tensorlake_spark.datasets.types.base import (
     as_tuple,
     check_names,
     check_one_of,
-    field_of,
     shown,
 )
 from tensorlake_spark.datasets.types.tensor_struct import TENSOR, Structs
@@ -323,9 +322,8 @@ class Embedding(ArrayType):
         if native:
             return stored
         if self.quantize == "int8":
-            scales = field_of(array, "scale").to_numpy(zero_copy_only=False)
             return row_scales.floats_of(
-                stored, np.asarray(scales, np.float32), dtype_of(self.dtype)
+                stored, tensor_struct.scales_of(array), dtype_of(self.dtype)
             )
         return np.asarray(stored.astype(dtype_of(self.dtype)))
 

@@ -220,6 +220,19 @@ def test_numbers_that_the_quantisation_does_not_hold_are_refused(quantize, value
         Embedding(2, quantize=quantize).encode([[1, 2], None, [0, value]], "e")
 
 
+@pytest.mark.parametrize("scale", [None, np.nan, np.inf, -1.0])
+def test_a_vector_whose_scale_is_damaged_is_not_read_as_numbers(scale):
+    kind = Embedding(2, quantize="int8")
+    column = kind.encode([[1, 2], None, [3, 4]], "e")
+    scales = pa.array([1.0, None, scale], pa.float32())
+    damaged = pa.StructArray.from_arrays(
+        [*column.flatten()[:3], scales], fields=[*column.type], mask=column.is_null()
+    )
+    with pytest.raises(tl.CorruptDataError, match=r"sample 1 has the scale .* of at least 0; its"):
+        kind.decode(damaged)
+    assert kind.decode(damaged, native=True)[0].tolist() == [64, 127]
+
+
 def test_points_are_rounded_to_the_dtype():
     kind = PointCloud(["x", "y", "z", "intensity"])
     array = np.random.default_rng(0).random((7, 4))
