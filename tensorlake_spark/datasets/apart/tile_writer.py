@@ -160,7 +160,10 @@ class TileWriter:
         if self._base is not None and self._known is not None and self._is_overtaken(self._known):
             self.abort()
             raise self._conflict()
-        self._stack.close()
+        try:
+            self._stack.close()
+        except ConcurrentWriteError as error:  # it speaks of a block that the caller never saw
+            raise self._conflict() from error
         if changes.is_repeated or changes.version is None:
             raise self._conflict()
         return [Written(TENSORS_FOLDER, changes.version, self._replaces)]

@@ -11,10 +11,12 @@ from tensorlake_spark.datasets.apart.inner_tables import inner_tables
 from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
 from tensorlake_spark.datasets.apart.pinning import Written
 from tensorlake_spark.datasets.apart.tile_writer import TileWriter
+from tensorlake_spark.datasets.samples.appending import commit_files
 from tensorlake_spark.datasets.types.base import Place
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.writing import transaction_commit
 
 KIND = tl.types.Tensor("uint8")
 PLACE = Place("scan")
@@ -99,6 +101,27 @@ def test_two_that_replace_tiles_at_once(storage):
         writer.take([np.full(200, value, "u1")], KIND, "scan", [0], PLACE)
     assert first.finish()
     with pytest.raises(tl.ConcurrentWriteError):
+        second.finish()
+    assert lake(storage)["scan/0"][3] == 1
+
+
+def test_two_that_commit_the_same_tiles_at_once_are_told_of_samples(storage, monkeypatch):
+    """Who loses the race of the commit never saw the transaction that lost it."""
+    tl.dataset(storage.uri, {"scan": KIND})
+    start, first, second = (TileWriter(storage, 100, replaces=True) for _ in range(3))
+    for value, writer in enumerate((start, first, second)):
+        writer.take([np.full(200, value, "u1")], KIND, "scan", [0], PLACE)
+        if writer is start:
+            commit_files(storage, [], "update", start.finish())
+    commit = transaction_commit.commit
+
+    def late(*args):
+        monkeypatch.setattr(transaction_commit, "commit", commit)
+        assert first.finish()
+        return commit(*args)
+
+    monkeypatch.setattr(transaction_commit, "commit", late)
+    with pytest.raises(tl.ConcurrentWriteError, match="another writer changed large samples"):
         second.finish()
     assert lake(storage)["scan/0"][3] == 1
 
