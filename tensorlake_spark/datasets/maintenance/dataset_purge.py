@@ -186,8 +186,7 @@ def _remove(before: Snapshot, tables: list[_Table], sids: Array) -> Snapshot:
         else:
             newest = partial(settled, before.storage, table.folder)
         if table.kind == TENSORS:
-            newest()
-            version, table.written = _without_tiles(table, sids)
+            version, table.written = _without_tiles(table, sids, newest)
         else:
             done, table.written = _without(table, newest)
             version = done.version
@@ -229,8 +228,12 @@ def _without(table: _Table, newest: Any) -> tuple[Snapshot, tuple[str, ...]]:
         except BaseException:
             discard(storage, [file.path for file in adds])
             raise
-    raise ConcurrentWriteError(
-        f"other writers of {storage.uri} won {ATTEMPTS} times in a row; not everything was purged, run it again"
+    raise _outrun(table)
+
+
+def _outrun(table: _Table) -> ConcurrentWriteError:
+    return ConcurrentWriteError(
+        f"other writers of {table.storage.uri} won {ATTEMPTS} times in a row; not everything was purged, run it again"
     )
 
 
@@ -249,12 +252,20 @@ def _rest(stored: StoredSamples, number: int, sids: Array) -> list[DataFile]:
         return writer.finish()
 
 
-def _without_tiles(table: _Table, sids: Array) -> tuple[int, tuple[str, ...]]:
+def _without_tiles(table: _Table, sids: Array, newest: Any) -> tuple[int, tuple[str, ...]]:
     """Delete the tensors of samples, and return the version without them and what its commit wrote."""
     lake, rows = TensorLake(table.storage), TileRows(sids)
-    with lake.transaction() as changes:
-        for name in [name for name in lake if rows.has(name)]:
-            changes.delete(name)
+    for _ in range(ATTEMPTS):
+        newest()
+        try:
+            with lake.transaction() as changes:
+                for name in [name for name in changes if rows.has(name)]:
+                    changes.delete(name)
+            break
+        except ConcurrentWriteError:  # an update wrote tiles of such a sample: they go too
+            continue
+    else:
+        raise _outrun(table)
     version = changes.version
     assert version is not None  # nosec B101 # for mypy
     with reaching(table.storage):

@@ -11,6 +11,7 @@ from whole_datasets import COLUMNS, contents, replace_parts, samples_of
 
 import tensorlake_spark as tl
 from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
+from tensorlake_spark.lake.transaction import Transaction
 
 
 def everywhere(path, data):
@@ -193,6 +194,24 @@ def test_writers_after_a_purge(made):
     assert contents(made.ds)[:18] == kept
     assert 3 not in made.ds.sids
     assert made.ds.check(deep=True).ok
+
+
+def test_tiles_that_are_written_during_a_purge_go_too(made, monkeypatch):
+    """An update of the sample has its tiles in the store, and loses the race for the sample."""
+    ds, tiles = made.ds, tl.open(made.path / "_tensors")
+    left, delete = ["scan/3"], Transaction.delete
+
+    def late(self, name):
+        while left:
+            tiles.write(left.pop(), np.ones((60, 50), np.uint8), mode="overwrite", layout="ftsf")
+        delete(self, name)
+
+    monkeypatch.setattr(Transaction, "delete", late)
+    assert "scan/3" in tiles
+    assert ds.purge([3], now=True).verified
+    assert not left
+    assert "scan/3" not in tiles
+    assert ds.check(deep=True).ok
 
 
 def test_what_names_no_samples(noisy):
