@@ -28,7 +28,11 @@ from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.delta.store.storage import Storage, reaching
-from tensorlake_spark.errors import InvalidOptionError, TableNotFoundError
+from tensorlake_spark.errors import (
+    ConcurrentWriteError,
+    InvalidOptionError,
+    TableNotFoundError,
+)
 from tensorlake_spark.lake.lake import TensorLake
 from tensorlake_spark.upkeep import vacuum as table_vacuum
 
@@ -105,15 +109,16 @@ def _without_orphans(newest: Snapshot, folders: list[str], until: dt.datetime) -
 def _drop_tensors(inner: Storage, old: Snapshot, sids: Array) -> int | None:
     """Delete the tensors that an old version has and whose samples are none of some; return the version without."""
     orphans = [name for name in catalog.ids(old) if not _is_of(name, sids)]
-    lake = TensorLake(inner)
-    there = {*lake} if orphans else set[str]()
-    orphans = [name for name in orphans if name in there]
     if not orphans:
         return None
-    with lake.transaction() as changes:
-        for name in orphans:
-            changes.delete(name)
-    return changes.version
+    try:
+        with TensorLake(inner).transaction() as changes:
+            gone = [name for name in orphans if name in changes]
+            for name in gone:
+                changes.delete(name)
+    except ConcurrentWriteError:  # somebody took them away: the next vacuum looks again
+        return None
+    return changes.version if gone else None
 
 
 def _is_of(name: str, sids: Array) -> bool:

@@ -10,6 +10,7 @@ from whole_datasets import COLUMNS, TILE_BYTES, contents, replace_parts, samples
 
 import tensorlake_spark as tl
 from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
+from tensorlake_spark.lake.transaction import Transaction
 
 
 def files(path):
@@ -121,6 +122,26 @@ def test_parts_of_deleted_samples_go(made):
         "scan/9",
     ]
     assert ds.parts.table_of("image").sids.min() == 5
+
+
+def test_two_vacuums_that_take_away_the_same_tiles(made, monkeypatch):
+    DeltaTable(made.path).delete("label < 5")
+    made.ds.refresh()
+    now = contents(made.ds)
+    left, delete = [True], Transaction.delete
+
+    def late(self, name):
+        if left:
+            left.clear()
+            tl.open(made.path / "_tensors").delete("scan/3")
+        delete(self, name)
+
+    monkeypatch.setattr(Transaction, "delete", late)
+    made.ds.vacuum(0)
+    assert not left
+    assert contents(tl.dataset(made.path)) == now
+    made.ds.vacuum(0)
+    assert "scan/0" not in tl.open(made.path / "_tensors")
 
 
 def test_a_column_that_no_version_has(made):
