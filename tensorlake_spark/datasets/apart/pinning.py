@@ -148,12 +148,15 @@ def _undo_tensors(inner: Storage, known: int, newest: Snapshot) -> Snapshot | No
     before, after = base.transactions(apps), newest.transactions(apps)
     old = TensorLake(inner)
     old._pinned = base
-    with TensorLake(inner).transaction((CHANGES, changes_in(newest) + 1)) as changes:
-        if changes.is_repeated:
-            return None
-        for name in catalog.ids(base):
-            if before[app_of(name)] != after[app_of(name)]:
-                changes.write(name, old[name], mode="overwrite", layout="ftsf")
+    try:
+        with TensorLake(inner).transaction((CHANGES, changes_in(newest) + 1)) as changes:
+            if changes.is_repeated:
+                return None
+            for name in catalog.ids(base):
+                if before[app_of(name)] != after[app_of(name)]:
+                    changes.write(name, old[name], mode="overwrite", layout="ftsf")
+    except ConcurrentWriteError:  # in the commit itself
+        return None
     if changes.is_repeated or changes.version is None:
         return None
     return Snapshot.open(inner, changes.version)

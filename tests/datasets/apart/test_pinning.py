@@ -7,13 +7,14 @@ import pytest
 
 import tensorlake_spark as tl
 from tensorlake_spark.datasets.apart import pinning, tile_writer
-from tensorlake_spark.datasets.apart.inner_tables import inner_tables
+from tensorlake_spark.datasets.apart.inner_tables import inner_storage, inner_tables
 from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
 from tensorlake_spark.datasets.apart.pinning import Written, pins, settled
 from tensorlake_spark.datasets.samples.appending import commit_files
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.writing import transaction_commit
 
 COLUMNS = {
     "label": "int32",
@@ -52,6 +53,10 @@ def written(ds, columns, sids, replaces):
     parts = PartsWriter(Storage(ds.uri), newest(ds), ds.schema, replaces)
     parts.take(columns, sids, 0)
     return parts.finish()
+
+
+def newest_tiles(ds):
+    return Snapshot.open(inner_storage(Storage(ds.uri), "_tensors")).version
 
 
 def content(uri, version=None):
@@ -97,6 +102,22 @@ def test_an_update_that_was_killed_is_undone_by_the_next_update(ds, column):
     assert found[1] == expected(0, 1)[1]
     assert found[0] == expected(0)[0]
     assert 77 in found[2][1] + found[2][2]
+
+
+def test_two_appends_that_undo_the_same_tiles_both_land(ds, monkeypatch):
+    """One of them lost the race of the undo, and was told to run a block again that it had not written."""
+    written(ds, {"scan": rows(66)["scan"]}, [1], replaces=True)
+    commit = transaction_commit.commit
+
+    def late(*args):
+        monkeypatch.setattr(transaction_commit, "commit", commit)
+        tl.dataset(ds.uri).extend(rows(3))
+        return commit(*args)
+
+    monkeypatch.setattr(transaction_commit, "commit", late)
+    assert settled(Storage(ds.uri), "_tensors").version == newest_tiles(ds)
+    ds.extend(rows(4))
+    assert content(ds.uri) == expected(0, 1, 2, 3, 4)
 
 
 @pytest.mark.parametrize("column", ["x", "scan"])
