@@ -61,13 +61,17 @@ def _tensors(inner: Snapshot, base: Snapshot) -> Written | None:
         return None
     before = TensorLake(inner.storage)
     before._pinned = inner
-    with TensorLake(inner.storage).transaction((CHANGES, changes_in(base) + 1)) as changes:
-        for name in () if changes.is_repeated else replaced:
-            changes.write(name, before[name], mode="overwrite", layout="ftsf")
+    lost = ConcurrentWriteError(
+        f"another writer changed {inner.storage.uri} at the same time; nothing was restored, run it again"
+    )
+    try:
+        with TensorLake(inner.storage).transaction((CHANGES, changes_in(base) + 1)) as changes:
+            for name in () if changes.is_repeated else replaced:
+                changes.write(name, before[name], mode="overwrite", layout="ftsf")
+    except ConcurrentWriteError as error:  # it speaks of a block that the caller never saw
+        raise lost from error
     if changes.is_repeated or changes.version is None:
-        raise ConcurrentWriteError(
-            f"another writer changed {inner.storage.uri} at the same time; nothing was restored, run it again"
-        )
+        raise lost
     return Written(TENSORS_FOLDER, changes.version, True)
 
 

@@ -6,6 +6,7 @@ from deltalake import DeltaTable
 from whole_datasets import contents, replace_parts, samples_of
 
 import tensorlake_spark as tl
+from tensorlake_spark.writing import transaction_commit
 
 
 def test_restore_brings_back_parts_that_were_replaced(made):
@@ -41,6 +42,23 @@ def test_what_is_gone_of_a_part_is_told_before_anything_is_written(made):
     with pytest.raises(tl.MissingDataError, match="_columns/image"):
         ds.restore(version)
     assert tl.dataset(made.path).version == after
+
+
+def test_two_restores_of_the_same_tiles_at_once(made, monkeypatch):
+    """Who loses the race of the commit never saw the transaction that lost it."""
+    made.ds.tag("kept")
+    made.ds.update([3], {"scan": np.ones((60, 50), np.uint8)})
+    commit = transaction_commit.commit
+
+    def late(*args):
+        monkeypatch.setattr(transaction_commit, "commit", commit)
+        tl.dataset(made.path).restore("kept")
+        return commit(*args)
+
+    monkeypatch.setattr(transaction_commit, "commit", late)
+    with pytest.raises(tl.ConcurrentWriteError, match="nothing was restored, run it again"):
+        made.ds.restore("kept")
+    assert contents(tl.dataset(made.path)) == made.at_first
 
 
 def test_restore_over_updates_deletes_and_changes_of_columns(made):
