@@ -176,12 +176,13 @@ def _remove(before: Snapshot, tables: list[_Table], sids: Array) -> Snapshot:
     """Commit versions without the samples: first of the samples, so that nobody misses their parts."""
     after, pins = before, list[Written]()
     for table in tables:
-        if not table.replaced:
+        known = pinned(after, table.folder) if table.folder else None
+        if not table.replaced and not _held_in(table, known):
             continue
         if not table.folder:
             after, table.written = _without(table, partial(Snapshot.newest, table.storage, SAMPLES))
             continue
-        if pinned(after, table.folder) is None:
+        if known is None:
             newest = table.newest
         else:
             newest = partial(settled, before.storage, table.folder)
@@ -190,7 +191,7 @@ def _remove(before: Snapshot, tables: list[_Table], sids: Array) -> Snapshot:
         else:
             done, table.written = _without(table, newest)
             version = done.version
-        if pinned(after, table.folder) is not None:
+        if known is not None:
             pins.append(Written(table.folder, version))
     if pins:
         after = commit_files(before.storage, [], "purge", pins)
@@ -204,6 +205,13 @@ def _remove(before: Snapshot, tables: list[_Table], sids: Array) -> Snapshot:
     return after
 
 
+def _held_in(table: _Table, version: int | None) -> bool:
+    """Whether a version that the dataset names holds something: a purge was killed before it named the next one."""
+    if version is None:
+        return False
+    return bool(table.traces.held_by(Snapshot.open(table.storage, version, kind=table.kind)))
+
+
 def _without(table: _Table, newest: Any) -> tuple[Snapshot, tuple[str, ...]]:
     """Commit a version of a table of samples without theirs, and return it with the files that it has instead."""
     storage = table.storage
@@ -211,6 +219,8 @@ def _without(table: _Table, newest: Any) -> tuple[Snapshot, tuple[str, ...]]:
     for _ in range(ATTEMPTS):
         now: Snapshot = newest()
         removes = table.traces.held_by(now)
+        if not removes:
+            return now, ()
         check_removable(now, removes)
         stored = StoredSamples(now)
         adds: list[DataFile] = []
@@ -259,7 +269,8 @@ def _without_tiles(table: _Table, sids: Array, newest: Any) -> tuple[int, tuple[
         newest()
         try:
             with lake.transaction() as changes:
-                for name in [name for name in changes if rows.has(name)]:
+                gone = [name for name in changes if rows.has(name)]
+                for name in gone:
                     changes.delete(name)
             break
         except ConcurrentWriteError:  # an update wrote tiles of such a sample: they go too
@@ -268,6 +279,8 @@ def _without_tiles(table: _Table, sids: Array, newest: Any) -> tuple[int, tuple[
         raise _outrun(table)
     version = changes.version
     assert version is not None  # nosec B101 # for mypy
+    if not gone:
+        return version, ()
     with reaching(table.storage):
         said = [*read_actions(table.storage, commit_name(version), ("add.path",))]
     return version, tuple(path_of(action) for _, action in said)

@@ -11,6 +11,7 @@ from whole_datasets import COLUMNS, contents, replace_parts, samples_of
 
 import tensorlake_spark as tl
 from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
+from tensorlake_spark.datasets.maintenance import dataset_purge
 from tensorlake_spark.lake.transaction import Transaction
 
 
@@ -212,6 +213,22 @@ def test_tiles_that_are_written_during_a_purge_go_too(made, monkeypatch):
     assert not left
     assert "scan/3" not in tiles
     assert ds.check(deep=True).ok
+
+
+def test_a_purge_that_was_killed_before_it_pinned_its_tables_is_done_again(made, monkeypatch):
+    """Its tables had new versions without the samples, and the dataset named the old ones, whose files went."""
+
+    def killed(*args):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(dataset_purge, "commit_files", killed)
+        made.ds.purge([3], now=True)
+    kept = [one for one in made.at_first if one[0] != 3]
+    assert contents(tl.dataset(made.path)) == kept
+    assert tl.dataset(made.path).purge([3], now=True).verified
+    assert contents(tl.dataset(made.path)) == kept
+    assert tl.dataset(made.path).check(deep=True).ok
 
 
 def test_what_names_no_samples(noisy):
