@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import signal
 import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from tensorlake_spark.delta.log.snapshot import Snapshot
@@ -175,6 +177,9 @@ def carry_out(
         before the line that tells it.
     """
     start = time.perf_counter()
+    root = logging.getLogger()
+    if not is_debugged(arguments):
+        root.addFilter(_is_not_of_the_gateway)
     try:
         about = dict(work())
     except TensorLakeError as error:
@@ -188,9 +193,16 @@ def carry_out(
     except Exception as error:
         traceback.print_exc()
         about = _failed(error, 1)
+    finally:
+        root.removeFilter(_is_not_of_the_gateway)
     sys.stderr.flush()
     print(json.dumps({**about, "seconds": round(time.perf_counter() - start, 3)}))
     return int(about.get("exit_code", 0))
+
+
+def _is_not_of_the_gateway(record: logging.LogRecord) -> bool:
+    """Keep back what Py4J logs when Ctrl-C cuts a call to the JVM: tracebacks before the line that says so."""
+    return "py4j" not in Path(record.pathname).parts
 
 
 def _failed(error: Exception, code: int) -> dict[str, Any]:

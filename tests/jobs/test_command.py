@@ -1,10 +1,12 @@
 """What all jobs say of a mistake: one line and exit code 2, and with ``--debug`` the traceback before it."""
 
+import logging
+
 import pytest
 
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.jobs import check, ingest, optimize, query, vacuum
-from tensorlake_spark.jobs.command import pairs
+from tensorlake_spark.jobs.command import carry_out, pairs
 
 
 @pytest.mark.local_disk
@@ -15,6 +17,21 @@ def test_a_table_below_a_file_is_a_mistake_of_the_caller(tmp_path, run_job, job)
     assert (done.code, done.err.count("\n")) == (2, 1)
     assert f"{tmp_path}/file.txt is a file and not a folder; give a path below a folder" in done.err
     assert done.json["error"]["type"] == "FormatError"
+
+
+@pytest.mark.parametrize(("options", "tells"), [([], ["ours"]), (["--debug"], ["theirs", "ours"])])
+def test_what_py4j_logs_of_an_interrupted_call_is_for_debug(capsys, caplog, options, tells):
+    theirs = compile("logging.error('theirs')", "/lib/py4j/java_gateway.py", "exec")
+
+    def work():
+        exec(theirs, {"logging": logging})
+        logging.error("ours")
+        raise KeyboardInterrupt
+
+    assert carry_out("ingest.py", work, options) == 130
+    assert [record.message for record in caplog.records] == tells
+    assert capsys.readouterr().err.endswith("ingest.py: interrupted\n")
+    assert not logging.getLogger().filters
 
 
 @pytest.mark.local_disk
