@@ -16,7 +16,7 @@ from tensorlake_spark.audit.files_of_tensor import Traces
 from tensorlake_spark.audit.purge import doubts
 from tensorlake_spark.audit.receipt import PurgedFile, PurgeReceipt, WrittenFile, ranges_text
 from tensorlake_spark.datasets.apart.inner_tables import TENSORS_FOLDER, inner_storage, pinned
-from tensorlake_spark.datasets.apart.pinning import Written, settled
+from tensorlake_spark.datasets.apart.pinning import Written, changes_in, settled
 from tensorlake_spark.datasets.maintenance.kept_versions import inner_files, pins_of, tags_of
 from tensorlake_spark.datasets.maintenance.purged_rows import SampleRows, TileRows
 from tensorlake_spark.datasets.maintenance.purged_samples import chosen
@@ -185,6 +185,7 @@ def _remove(before: Snapshot, tables: list[_Table], sids: Array) -> Snapshot:
         if known is None:
             newest = table.newest
         else:
+            _pin_undone(before.storage, table)
             newest = partial(settled, before.storage, table.folder)
         if table.kind == TENSORS:
             version, table.written = _without_tiles(table, sids, newest)
@@ -210,6 +211,14 @@ def _held_in(table: _Table, version: int | None) -> bool:
     if version is None:
         return False
     return bool(table.traces.held_by(Snapshot.open(table.storage, version, kind=table.kind)))
+
+
+def _pin_undone(storage: Storage, table: _Table) -> None:
+    """Undo the change of a killed writer and name the result: undone later, it would bring tiles of samples back."""
+    base = settled(storage, table.folder)
+    known = pinned(Snapshot.newest(storage, SAMPLES), table.folder)
+    if changes_in(Snapshot.open(table.storage, known, kind=table.kind)) != changes_in(base):
+        commit_files(storage, [], "purge", [Written(table.folder, base.version, True)])
 
 
 def _without(table: _Table, newest: Any) -> tuple[Snapshot, tuple[str, ...]]:

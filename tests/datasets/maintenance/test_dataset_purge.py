@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 from whole_datasets import COLUMNS, contents, replace_parts, samples_of
 
 import tensorlake_spark as tl
+from tensorlake_spark.datasets.apart import pinning
 from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
 from tensorlake_spark.datasets.maintenance import dataset_purge
 from tensorlake_spark.lake.transaction import Transaction
@@ -228,6 +229,17 @@ def test_a_purge_that_was_killed_before_it_pinned_its_tables_is_done_again(made,
     assert contents(tl.dataset(made.path)) == kept
     assert tl.dataset(made.path).purge([3], now=True).verified
     assert contents(tl.dataset(made.path)) == kept
+    assert tl.dataset(made.path).check(deep=True).ok
+
+
+def test_a_purge_after_an_update_that_was_killed(made, monkeypatch):
+    """The update was undone once more at the end, and brought back the tiles that the purge had taken away."""
+    monkeypatch.setattr(pinning, "PATIENCE", 0.1)
+    parts = PartsWriter(made.ds._storage, made.ds.stored.snapshot, made.ds.schema, replaces=True)
+    parts.take({"scan": [np.ones((60, 50), np.uint8)] * 2}, [3, 6], 0)
+    parts.finish()  # and is killed
+    assert made.ds.purge([3], now=True).verified
+    assert contents(tl.dataset(made.path)) == [one for one in made.at_first if one[0] != 3]
     assert tl.dataset(made.path).check(deep=True).ok
 
 
