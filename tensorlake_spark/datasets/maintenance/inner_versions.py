@@ -45,18 +45,21 @@ def restore_inner(old: Snapshot, folder: str, inner: Snapshot) -> Written | None
         If another writer was faster.
     """
     base = settled(old.storage, folder)
-    if changes_in(base) == changes_in(inner):
-        return None
     if folder == TENSORS_FOLDER:
-        return _tensors(inner, base)
+        return _tensors(old, inner, base)
+    if changes_in(base) == changes_in(inner) and {*inner.files.path} <= {*base.files.path}:
+        return None
     return _rows(old, folder, inner, base)
 
 
-def _tensors(inner: Snapshot, base: Snapshot) -> Written | None:
+def _tensors(old: Snapshot, inner: Snapshot, base: Snapshot) -> Written | None:
     names = catalog.ids(inner)
     apps = [app_of(name) for name in names]
     was, now = inner.transactions(apps), base.transactions(apps)
     replaced = [name for name in names if was[app_of(name)] != now[app_of(name)]]
+    if replaced:  # a vacuum takes away what belongs to no sample
+        sids = {*map(str, StoredSamples(old).sids.tolist())}
+        replaced = [name for name in replaced if name.rpartition("/")[2] in sids]
     if not replaced:
         return None
     before = TensorLake(inner.storage)
@@ -83,7 +86,9 @@ def _rows(old: Snapshot, folder: str, inner: Snapshot, base: Snapshot) -> Writte
     field = next(iter(SampleSchema.from_arrow(inner.schema)))
     writer = ApartWriter(old.storage, names[column], schema[column], replaces=True)
     sids = StoredSamples(old).sids
-    candidates = sids[_moved(before, after, sids)]
+    # Where nothing was replaced, a compaction has moved rows, and a purge has taken some away.
+    changed = _moved if changes_in(inner) != changes_in(base) else _lost
+    candidates = sids[changed(before, after, sids)]
     step = _step(before)
     try:
         for start in range(0, len(candidates), step):
@@ -106,6 +111,12 @@ def _moved(before: StoredSamples, after: StoredSamples, sids: Array) -> Array:
     live = np.array([file.path in after.snapshot.places for file in before.files], bool)
     if len(both):
         out[both] = ~live[before.locate(was[both])[0]]
+    return out
+
+
+def _lost(before: StoredSamples, after: StoredSamples, sids: Array) -> Array:
+    """Return which samples have a value in a version and none in a later one."""
+    out: Array = (before.positions_of(sids) >= 0) & (after.positions_of(sids) < 0)
     return out
 
 

@@ -44,6 +44,17 @@ def test_what_is_gone_of_a_part_is_told_before_anything_is_written(made):
     assert tl.dataset(made.path).version == after
 
 
+def test_restore_brings_back_what_a_purge_has_taken_away(made):
+    """Its files are there until the retention is over; the samples came back without them."""
+    before = made.ds.version
+    assert not made.ds.purge([3, 6]).verified
+    made.ds.restore(before)
+    assert contents(tl.dataset(made.path)) == made.at_first
+    made.ds.vacuum(0)
+    assert contents(tl.dataset(made.path)) == made.at_first
+    assert tl.dataset(made.path).check(deep=True).ok
+
+
 def test_two_restores_of_the_same_tiles_at_once(made, monkeypatch):
     """Who loses the race of the commit never saw the transaction that lost it."""
     made.ds.tag("kept")
