@@ -248,9 +248,13 @@ def _annotations(folder: Folder, said: Any) -> list[str]:
     """Return the names of the JSON files."""
     if said is not None:
         names = [said] if isinstance(said, str) else list_option("annotations", said) or []
+        names = [name.removeprefix(f"{folder.uri}/").removeprefix("./") for name in names]
         for name in names:
             if name not in folder.sizes:
-                raise InvalidOptionError(f"{folder.at(name)}: there is no such file of annotations")
+                raise InvalidOptionError(
+                    f"annotations={name!r:.300}: there is no such file in {folder.uri}; name the file as seen from "
+                    "the source"
+                )
         return names
     names = _candidates(folder)
     if len(names) > 1:

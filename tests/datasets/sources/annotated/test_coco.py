@@ -115,6 +115,20 @@ def test_several_files_of_the_same_images(made, read_all):
     assert (first["captions"], second["captions"]) == (["hi"], [])
 
 
+def test_the_file_of_annotations_by_its_name_or_its_whole_path(made, read_all, tmp_path):
+    """As the folder of the images; a whole path was looked for below the source."""
+    made()
+    name = "annotations/instances_val.json"
+    for said in (name, f"./{name}", f"{tmp_path}/{name}", [f"{tmp_path}/{name}"]):
+        assert len(read_all(source_of(tmp_path, "coco", annotations=said))) == 2
+    for said in ("instances_val.json", "/tmp/instances_val.json"):
+        with pytest.raises(
+            InvalidOptionError,
+            match=f"annotations='{said}': .* in {tmp_path}; name the file as seen",
+        ):
+            source_of(tmp_path, "coco", annotations=said)
+
+
 def test_pieces_have_all_images_once(made, read_all, monkeypatch):
     monkeypatch.setattr(coco, "_IMAGES", 1)
     folder = made()
