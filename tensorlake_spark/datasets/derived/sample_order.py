@@ -50,7 +50,8 @@ def ordered_sids(stored: StoredSamples, order: Any) -> Array:
     positions = stored.positions_of(found.astype(np.int64))
     if len(found) != len(stored) or (np.sort(positions) != np.arange(len(stored))).any():
         raise InvalidOptionError(
-            f"order has {len(found)} numbers; it has to name each of the {len(stored)} samples once, as ds.sids does"
+            f"order has {len(found)} numbers; it has to name each of the {len(stored)} samples once, as ds.sids does "
+            "after ds.refresh()"
         )
     return found.astype(np.int64)
 
