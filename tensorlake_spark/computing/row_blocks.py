@@ -16,7 +16,6 @@ from tensorlake_spark.indexing import Selection, place
 from tensorlake_spark.indexing.coords import ravel, sort_places, unravel
 from tensorlake_spark.indexing.selection import Points
 from tensorlake_spark.layouts import stored_layout
-from tensorlake_spark.layouts.result_memory import scratch
 from tensorlake_spark.layouts.sparse.element_keys import Gathered
 from tensorlake_spark.layouts.verification import boxes
 from tensorlake_spark.ops.elements import Elements
@@ -90,7 +89,7 @@ def dense_blocks(
     lo, hi = boxes(batch, spec.ndim)
     hit = np.flatnonzero(selection.hits(lo, hi))
     apart = any(isinstance(axis, Points) for axis in selection.axes)
-    memory = np.empty(0, spec.dtype)
+    scratch = np.empty(0, spec.dtype)
     most = 0 if apart else BLOCK_BYTES // spec.dtype.itemsize
     stretches = np.split(hit, np.flatnonzero(np.diff(hit) > 1) + 1)
     runs = (run for rows in stretches for run in _tilings(lo, hi, rows.tolist(), most))
@@ -99,9 +98,9 @@ def dense_blocks(
         where = _where(selection, low.tolist(), high.tolist())
         shape = [_length(part) for part in where]
         size = math.prod(shape)
-        if size > memory.size:
-            memory = scratch((size,), spec.dtype)
-        block = memory[:size].reshape(shape)
+        if size > scratch.size:
+            scratch = np.empty(size, spec.dtype)
+        block = scratch[:size].reshape(shape)
         totals = layout.decode(
             batch.slice(first, stop - first), spec, selection, _Frame(block, where)
         )
