@@ -85,7 +85,7 @@ def test_a_purge_of_samples(ds, run_job, tmp_path):
         (purge, ("--id", "x"), "--id is for lakes"),
         (purge, ("--where", "label = 1", "--region", "1"), "--region is for lakes"),
         (purge, ("--sid", "one"), "is no sid"),
-        (purge, ("--sid", "1", "--where", "label = 1"), "give sids, or where"),
+        (purge, ("--sid", "1", "--where", "label = 1"), "exclude each other"),
         (purge, ("--sid", "77"), "never had a sample"),
         (purge, ("--where", "nothing = 1"), "nothing"),
         (purge, (), "--id is missing"),

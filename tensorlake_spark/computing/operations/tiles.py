@@ -298,9 +298,9 @@ def _slabs(
 
     Examples
     --------
-    >>> block = np.zeros((4, 2, 100_000), np.uint8)
+    >>> block = np.zeros((4, 2, 400_000), np.uint8)
     >>> [here for _, here in _slabs(block, (0,))][1:3]
-    [(slice(0, 1, None), slice(65536, 100000, None)), (slice(1, 2, None), slice(0, 65536, None))]
+    [(slice(0, 1, None), slice(262144, 400000, None)), (slice(1, 2, None), slice(0, 262144, None))]
     """
     steps = list(block.shape)
     nbytes = block.nbytes
