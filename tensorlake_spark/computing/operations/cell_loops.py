@@ -185,7 +185,8 @@ def best(parts: Parts, cells: int, worst: Any, largest: bool) -> tuple[Array, Ar
 def _dealt(parts: Parts, cells: int) -> tuple[Array, _Dealt]:
     """Return the cells that have elements, and the elements range by range."""
     ranges = (max(cells, 1) - 1 >> _BITS) + 1
-    shares = _shares(parts)
+    edges = np.cumsum([0, *(len(part[0]) for part in parts)])
+    shares = [parts[first:stop] for first, stop in _spans(edges)]
 
     def tallied(share: Parts) -> tuple[Array, Array]:
         sizes, marks = np.zeros(ranges, np.int64), scratch((-(-cells // 64),), np.dtype(_U), 0)
@@ -218,28 +219,28 @@ def _dealt(parts: Parts, cells: int) -> tuple[Array, _Dealt]:
     return found, _Dealt(at, values.view(dtype), edges, marks, before)
 
 
-def _shares(parts: Parts) -> list[Parts]:
-    """Return the parts in groups of about as many elements each, one for each thread where there are many."""
-    sizes = [len(part[0]) for part in parts]
-    threads = THREADS if sum(sizes) >= _ALONE else 1
-    ends = np.cumsum(sizes)
-    at = [
-        0,
-        *np.searchsorted(ends, ends[-1] * np.arange(1, threads) // threads, "right"),
-        len(parts),
-    ]
-    shares = [parts[first:stop] for first, stop in pairwise(at)]
-    return [share for share in shares if share]
-
-
 def _each_range(loop: Callable[..., None], dealt: _Dealt, *more: Any) -> None:
-    """Have a loop do its work on the ranges of cells: some by each thread, of about as many elements."""
-    edges = dealt.edges
+    """Have a loop do its work on the ranges of cells: each thread takes some."""
+    at_once(lambda span: loop(*dealt, _BITS, *span, *more), _spans(dealt.edges))
+
+
+def _spans(edges: Array) -> list[tuple[int, int]]:
+    """Return which groups of elements each thread takes, about as many elements each: one thread, if there are few.
+
+    Parameters
+    ----------
+    edges : int64 ndarray
+        Where each group begins, and the end.
+
+    Examples
+    --------
+    >>> _spans(np.array([0, 5, 9]))
+    [(0, 2)]
+    """
     threads = THREADS if edges[-1] >= _ALONE else 1
     cuts = np.searchsorted(edges, edges[-1] * np.arange(1, threads) // threads)
     at = [0, *cuts.tolist(), len(edges) - 1]
-    spans = [span for span in pairwise(at) if span[0] < span[1]]
-    at_once(lambda span: loop(*dealt, _BITS, *span, *more), spans)
+    return [span for span in pairwise(at) if span[0] < span[1]]
 
 
 @compiled_loop

@@ -165,7 +165,7 @@ class ElementReduction(CellsFold):
             parts.append(self._gathered(all_.waiting))
         if len(parts) < 2:
             return [*parts]
-        cells, counts, *state = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        cells, counts, *state = joined(parts)
         cells, by = sort_places(cells)
         starts = run_starts(cells)
         if len(starts) == len(cells):
@@ -177,7 +177,7 @@ class ElementReduction(CellsFold):
         """Return the part of elements that come in any order: by tables, or sorted where these would be empty."""
         total = math.prod(self.kept(self.shape))
         if not can_be_tabled(sum(len(part[0]) for part in waiting), total):
-            cells, values = (np.concatenate(arrays) for arrays in zip(*waiting, strict=True))
+            cells, values = joined(waiting)
             cells, by = sort_places(cells)
             return self._part(cells, values[by])
         at_once = self.kernel.in_cells(waiting, total)

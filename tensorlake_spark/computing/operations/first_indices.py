@@ -12,6 +12,7 @@ import numpy as np
 from tensorlake_spark.computing.fold import AxesFold, Block, Fold, Place, indices_at
 from tensorlake_spark.computing.operand import Stored
 from tensorlake_spark.computing.operations.block_reductions import reduced_axes
+from tensorlake_spark.computing.operations.cell_tables import joined
 from tensorlake_spark.computing.operations.element_reductions import cells_and_places, run_starts
 from tensorlake_spark.computing.operations.reduction_kernels import UfuncKernel
 from tensorlake_spark.computing.operations.tiles import Tiles, unite, whole
@@ -156,7 +157,7 @@ class FirstElements(AxesFold[list[tuple[Array, Array]]]):
         total = math.prod(self.shape[k] for k in self.axes)
         out = np.zeros(self._cells, np.int64)
         if parts:
-            cells, places = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+            cells, places = joined(parts)
             by = np.lexsort((places, cells))
             cells, places = cells[by], places[by]
             starts = run_starts(cells)

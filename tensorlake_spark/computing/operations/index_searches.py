@@ -238,7 +238,7 @@ class ElementSearch(CellsFold):
                 return joined(done)
             if self._decided(found[2]).all():
                 return *found[:2], found[2].view(self.dtype)
-        return self._sorted(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+        return self._sorted(*joined(parts))
 
     def _best_of(self, cells: Array, of: Array, at: Array, values: Array) -> tuple[Array, ...]:
         """Return what has to be known of elements whose cells are numbered, nothing sorted where all are decided."""

@@ -416,12 +416,10 @@ class IntegerMoments(Kernel):
 
     def finish(self, state: State, count: Any) -> Array:
         self.moments.check(count)
-        if self.moments.result == np.float64:
-            with np.errstate(all="ignore"):
-                left = float(max(count - self.moments.ddof, 0))
-                found = variances(state[0], state[1], count, left, self.moments.is_root)
-            if found is not None:
-                return found
+        left = float(max(count - self.moments.ddof, 0))
+        found = variances(state[0], state[1], count, left, self.moments.is_root)
+        if found is not None:
+            return found
         sums, squares = (array.reshape(-1) for array in state)
         out: Array = np.empty(sums.shape, self.moments.result)
         for at in range(0, len(out), _PART):

@@ -6,7 +6,7 @@ factor of axis k has the shape (length of axis k, rank). Unfoldings and Khatri-R
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
@@ -207,27 +207,26 @@ def _add_compiled(
     loops.fibres(values, x.coords[last], ends, factor, table, near, to, out, mode == last)
 
 
-def listed(name: str, factors: Any) -> Sequence[Any]:
-    """Return the factors of several axes as a sequence; an iterator is read.
+def listed(name: str, factors: Any) -> list[Any]:
+    """Return the factors of several axes as a list.
 
     Raises
     ------
     InvalidTensorError
-        If they are no sequence, as of one factor whose axis was not named.
+        If they cannot be listed, as None, or a number in the place of one factor whose axis was not named.
 
     Examples
     --------
     >>> listed("ttv", iter([1, 2]))
     [1, 2]
     """
-    found = [*factors] if isinstance(factors, Iterator) else factors
     try:
-        len(found)
+        several = iter(factors)
     except TypeError:
         raise InvalidTensorError(
             f"{name} takes a list with a factor for each axis, not {type(factors).__name__}"
         ) from None
-    return found  # type: ignore[no-any-return]
+    return [*several]
 
 
 def _factors(x: Elements, factors: Sequence[Any], mode: int) -> dict[int, Array]:

@@ -69,9 +69,6 @@ TEXT = Kind("a text", lambda value: isinstance(value, str))
 TIME = Kind("a time or its text", lambda value: isinstance(value, (str, dt.datetime)))
 
 
-_ANYTHING = Kind("anything", lambda _: True)
-
-
 def takes(**kinds: Kind) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Return a decorator by which a function refuses arguments that are not of these kinds.
 
@@ -103,8 +100,10 @@ def takes(**kinds: Kind) -> Callable[[Callable[P, R]], Callable[P, R]]:
         @functools.wraps(function)
         def checked(*args: P.args, **kwargs: P.kwargs) -> R:
             given = signature.bind(*args, **kwargs).arguments
-            for parameter, value in given.items():
-                kind = kinds.get(parameter, _ANYTHING)
+            for parameter, kind in kinds.items():
+                if parameter not in given:
+                    continue
+                value = given[parameter]
                 values = value if signature.parameters[parameter].kind is many else (value,)
                 for one in values:
                     if not kind.holds(one):

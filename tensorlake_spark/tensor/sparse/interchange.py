@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 # Old versions of SciPy take others too, and then fail at what one does with them.
+_MASKABLE = (list, tuple, np.ma.MaskedArray)
 _SCIPY_DTYPES = "?" + np.typecodes["AllInteger"] + "fdFD"
 
 
@@ -41,10 +42,11 @@ def check_unmasked(value: Any) -> None:
             are, them = ("element is", "it") if count == 1 else ("elements are", "them")
             raise InvalidTensorError(f"{count} {are} masked; fill {them}, as values.filled(0) does")
     elif isinstance(value, (list, tuple)):
-        kinds = {*map(type, value)}  # few, while there may be a million numbers
-        if any(issubclass(kind, (list, tuple, np.ma.MaskedArray)) for kind in kinds):
-            for part in value:
-                check_unmasked(part)
+        for kind in {*map(type, value)}:  # few, while there may be a million numbers
+            if issubclass(kind, _MASKABLE):
+                for part in value:
+                    check_unmasked(part)
+                return
 
 
 class Interchange(Elements):

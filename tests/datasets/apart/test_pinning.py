@@ -4,6 +4,7 @@ import threading
 
 import numpy as np
 import pytest
+from races import before_commit
 
 import tensorlake_spark as tl
 from tensorlake_spark.datasets.apart import pinning, tile_writer
@@ -14,7 +15,6 @@ from tensorlake_spark.datasets.samples.appending import commit_files
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
-from tensorlake_spark.writing import transaction_commit
 
 COLUMNS = {
     "label": "int32",
@@ -107,14 +107,7 @@ def test_an_update_that_was_killed_is_undone_by_the_next_update(ds, column):
 def test_two_appends_that_undo_the_same_tiles_both_land(ds, monkeypatch):
     """One of them lost the race of the undo, and was told to run a block again that it had not written."""
     written(ds, {"scan": rows(66)["scan"]}, [1], replaces=True)
-    commit = transaction_commit.commit
-
-    def late(*args):
-        monkeypatch.setattr(transaction_commit, "commit", commit)
-        tl.dataset(ds.uri).extend(rows(3))
-        return commit(*args)
-
-    monkeypatch.setattr(transaction_commit, "commit", late)
+    before_commit(monkeypatch, lambda: tl.dataset(ds.uri).extend(rows(3)))
     assert settled(Storage(ds.uri), "_tensors").version == newest_tiles(ds)
     ds.extend(rows(4))
     assert content(ds.uri) == expected(0, 1, 2, 3, 4)

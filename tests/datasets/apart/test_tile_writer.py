@@ -4,6 +4,7 @@ import os
 
 import numpy as np
 import pytest
+from races import before_commit
 
 import tensorlake_spark as tl
 from tensorlake_spark.datasets.apart import tile_writer
@@ -16,7 +17,6 @@ from tensorlake_spark.datasets.types.base import Place
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
-from tensorlake_spark.writing import transaction_commit
 
 KIND = tl.types.Tensor("uint8")
 PLACE = Place("scan")
@@ -113,16 +113,11 @@ def test_two_that_commit_the_same_tiles_at_once_are_told_of_samples(storage, mon
         writer.take([np.full(200, value, "u1")], KIND, "scan", [0], PLACE)
         if writer is start:
             commit_files(storage, [], "update", start.finish())
-    commit = transaction_commit.commit
-
-    def late(*args):
-        monkeypatch.setattr(transaction_commit, "commit", commit)
-        assert first.finish()
-        return commit(*args)
-
-    monkeypatch.setattr(transaction_commit, "commit", late)
+    won = []
+    before_commit(monkeypatch, lambda: won.extend(first.finish()))
     with pytest.raises(tl.ConcurrentWriteError, match="another writer changed large samples"):
         second.finish()
+    assert won
     assert lake(storage)["scan/0"][3] == 1
 
 

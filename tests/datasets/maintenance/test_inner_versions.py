@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from deltalake import DeltaTable
+from races import before_commit
 from whole_datasets import contents, replace_parts, samples_of
 
 import tensorlake_spark as tl
-from tensorlake_spark.writing import transaction_commit
 
 
 def test_restore_brings_back_parts_that_were_replaced(made):
@@ -59,14 +59,7 @@ def test_two_restores_of_the_same_tiles_at_once(made, monkeypatch):
     """Who loses the race of the commit never saw the transaction that lost it."""
     made.ds.tag("kept")
     made.ds.update([3], {"scan": np.ones((60, 50), np.uint8)})
-    commit = transaction_commit.commit
-
-    def late(*args):
-        monkeypatch.setattr(transaction_commit, "commit", commit)
-        tl.dataset(made.path).restore("kept")
-        return commit(*args)
-
-    monkeypatch.setattr(transaction_commit, "commit", late)
+    before_commit(monkeypatch, lambda: tl.dataset(made.path).restore("kept"))
     with pytest.raises(tl.ConcurrentWriteError, match="nothing was restored, run it again"):
         made.ds.restore("kept")
     assert contents(tl.dataset(made.path)) == made.at_first
