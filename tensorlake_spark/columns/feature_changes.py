@@ -406,8 +406,17 @@ def fitted(table: pa.Table, found: FeatureSet) -> pa.Table:
             raise InvalidTensorError(
                 f"column {column.name!r} has the type {column.type}, and the feature of {found.table!r} has "
                 f"{want[column.name]}; cast it: table.cast(features.schema) does so for all"
+                + _in_pandas(column, want[column.name])
             )
     columns = {name: table.column(name) for name in table.column_names}
     for name in want.keys() - have:
         columns[name] = pa.chunked_array([pa.nulls(table.num_rows, want[name])])
     return pa.table({name: whole(columns[name]) for name in want})
+
+
+def _in_pandas(column: pa.Field, want: pa.DataType) -> str:
+    """Return what casts a column of pandas, where NumPy's dtypes make floats of integers with a null."""
+    if not pa.types.is_floating(column.type) or not pa.types.is_integer(want):
+        return ""
+    name = str(want).replace("uint", "UInt").replace("int", "Int")
+    return f", and frame.astype({{{column.name!r}: {name!r}}}) does so in pandas, with its nulls"

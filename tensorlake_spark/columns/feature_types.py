@@ -72,7 +72,10 @@ def _remedy(kind: pa.DataType) -> str:
         return "cast it to the type that it would have with values"
     if pa.types.is_nested(kind):
         return "write it as a tensor of its own with lake.write"
-    return "write integer codes (column.dictionary_encode() makes them), or leave it out"
+    return (
+        "write integer codes (column.combine_chunks().dictionary_encode().indices has them) and keep the dictionary "
+        "beside, or leave it out"
+    )
 
 
 def meaning_of(kind: pa.DataType) -> str | None:

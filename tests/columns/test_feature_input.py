@@ -31,6 +31,18 @@ def test_pandas_frames_are_taken(lake):
     assert found["c"].null_count == 1
 
 
+def test_integers_with_nulls_through_pandas(lake):
+    table = pa.table({"a": pa.array([1, None, 3], pa.uint32())})
+    features = lake.features("p").write(table)
+    frame = features.read().to_pandas()  # of floats
+    with pytest.raises(tl.InvalidTensorError, match=r"frame.astype\({'a': 'UInt32'}\)"):
+        features.append(frame)
+    found = features.append(frame.astype({"a": "UInt32"})).read()
+    assert found.equals(pa.concat_tables([table, table]).combine_chunks())
+    with pytest.raises(tl.InvalidTensorError, match=r"does so for all$"):
+        features.append(pa.table({"a": [1]}))
+
+
 def test_record_batches_and_chunks_are_taken(lake):
     chunked = pa.concat_tables([ALL, ALL.slice(1)])
     assert lake.features("c").write(chunked).read().equals(chunked.combine_chunks())
