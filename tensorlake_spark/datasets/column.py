@@ -70,7 +70,7 @@ class Column:
     def __setitem__(self, key: Any, value: Any) -> None:
         """Give samples other values, in one commit: one for each, or one for all, as `Dataset.update` takes them.
 
-        With ``strict=False`` of the dataset a sample past the end makes it grow, with nulls.
+        After ``ds.strict = False`` a sample past the end makes the dataset grow, with nulls.
 
         Raises
         ------

@@ -27,7 +27,7 @@ from tensorlake_spark.datasets.types.base import Type, as_type
 from tensorlake_spark.datasets.types.nested import link_in
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.errors import InvalidKeyTypeError, InvalidOptionError
+from tensorlake_spark.errors import InvalidKeyError, InvalidKeyTypeError, InvalidOptionError
 
 
 class ChangeMethods(DatasetTable):
@@ -291,10 +291,7 @@ class ChangeMethods(DatasetTable):
             raise InvalidKeyTypeError(
                 f"{what} takes whole samples; read {name!r}[{key[:1]!r:.40}], change it, and assign it back"
             )
-        if self.strict:
-            chosen, total = select_samples(key, count, what), count
-        else:
-            chosen, total = positions_past(key, count, what)
+        chosen, total = self._within(key, what) if self.strict else positions_past(key, count, what)
         is_one = isinstance(chosen, int)
         positions = np.array([chosen], np.int64) if isinstance(chosen, int) else chosen
         # A slice gives values to samples side by side, which a message names by their places.
@@ -317,6 +314,17 @@ class ChangeMethods(DatasetTable):
         places = np.array([last.get(k, -1) for k in [*there, *range(count, total)]], np.int64)
         new = spread(new, kind, name, places)
         self._show(self._grown(name, self.sids[np.array(there, np.int64)], new, total - count))
+
+    def _within(self, key: Any, what: str) -> tuple[int | np.ndarray[Any, Any], int]:
+        """Return positions of samples that are there, and how many there are."""
+        try:
+            return select_samples(key, len(self), what), len(self)
+        except InvalidKeyTypeError:
+            raise
+        except InvalidKeyError as error:
+            raise InvalidKeyError(
+                f"{error}; ds.strict = False lets an assignment past the end make the dataset grow"
+            ) from error
 
     def _grown(self, name: str, sids: Any, new: NewValues, grown: int) -> Snapshot:
         """Commit values of samples that are there, and of others after them."""

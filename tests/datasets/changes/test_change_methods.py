@@ -198,7 +198,9 @@ def test_assignments(ds, jpegs):
 
 def test_an_assignment_past_the_end_grows_where_it_may(ds):
     for key in (30, [30], [3, 31]):
-        with pytest.raises(tl.InvalidKeyError, match="out of bounds for column 'size'; it has 30"):
+        with pytest.raises(
+            tl.InvalidKeyError, match=r"for column 'size'; it has 30.*ds\.strict = False"
+        ):
             ds["size"][key] = 1
     with pytest.raises(tl.InvalidSampleError, match="2 values for 1 samples"):
         ds["size"][29:31] = [1, 2]
