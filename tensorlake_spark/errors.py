@@ -197,6 +197,36 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
 
 
+def flag(name: str, given: Any) -> bool:
+    """Return an option that is True or False, and raise an error for all else: the text ``"no"`` would count as True.
+
+    Parameters
+    ----------
+    name : str
+        The option, for the message.
+    given : bool or numpy.bool
+        What was given.
+
+    Raises
+    ------
+    InvalidOptionError
+        If it is neither.
+
+    Examples
+    --------
+    >>> flag("now", True)
+    True
+    >>> flag("now", "no")
+    Traceback (most recent call last):
+    tensorlake_spark.errors.InvalidOptionError: now='no' is not True or False
+    """
+    if given is True or given is False:
+        return given
+    if str(getattr(given, "dtype", "")) == "bool" and given.ndim == 0:  # of NumPy
+        return bool(given)
+    raise InvalidOptionError(f"{name}={given!r:.80} is not True or False")
+
+
 def check_text(text: str, what: str, kind: type[TensorLakeError] = InvalidOptionError) -> None:
     """Raise an error if a text has half of a character, which no file, table or query engine takes.
 

@@ -108,3 +108,42 @@ def places(tmp_path_factory):
 
 def test_near_names_of_names_that_are_no_text():
     assert errors.did_you_mean("ab", [1, None, "abc"]) == "; did you mean 'abc'?"
+
+
+@pytest.mark.parametrize(
+    ("name", "act"),
+    [
+        ("create", lambda p, no: tl.open(f"{p}/none", create=no)),
+        ("create", lambda p, no: tl.dataset(f"{p}/none", {"n": "int32"}, create=no)),
+        ("verify", lambda p, no: tl.open(f"{p}/lake", verify=no)),
+        ("replace", lambda p, no: tl.open(f"{p}/lake").tag("a", replace=no)),
+        ("repair", lambda p, no: tl.open(f"{p}/lake").check(repair=no)),
+        ("dry_run", lambda p, no: tl.open(f"{p}/lake").optimize(dry_run=no)),
+        ("dry_run", lambda p, no: tl.open(f"{p}/lake").vacuum(dry_run=no)),
+        ("dry_run", lambda p, no: tl.open(f"{p}/lake").abort_uploads(dry_run=no)),
+        ("dry_run", lambda p, no: tl.open(f"{p}/lake").purge("x", dry_run=no)),
+        ("now", lambda p, no: tl.open(f"{p}/lake").purge("x", now=no)),
+        ("replace", lambda p, no: tl.dataset(f"{p}/ds").tag("a", replace=no)),
+        ("deep", lambda p, no: tl.dataset(f"{p}/ds").check(deep=no)),
+        ("dry_run", lambda p, no: tl.dataset(f"{p}/ds").vacuum(dry_run=no)),
+        ("dry_run", lambda p, no: tl.dataset(f"{p}/ds").purge([0], dry_run=no)),
+        ("now", lambda p, no: tl.dataset(f"{p}/ds").purge([0], now=no)),
+        ("renumber", lambda p, no: tl.dataset(f"{p}/ds").rechunk(renumber=no)),
+        ("drop_last", lambda p, no: tl.dataset(f"{p}/ds").loader(1, drop_last=no)),
+        ("nullable", lambda p, no: tl.types.Text(nullable=no)),
+        ("normalized", lambda p, no: tl.types.BoundingBox(normalized=no)),
+    ],
+)  # fmt: skip
+def test_a_text_is_not_true(places, name, act):
+    for no in ("no", 1, None, np.array([True])):
+        with pytest.raises(errors.InvalidOptionError, match=rf"^{name}=.* is not True or False$"):
+            act(places, no)
+    assert list(tl.open(f"{places}/lake")) == ["x"]
+    assert len(tl.dataset(f"{places}/ds")) == 1
+    assert not (places / "none").exists()
+
+
+def test_true_and_false_of_numpy():
+    found = tl.types.Text(nullable=np.zeros(3).any())
+    assert found == tl.types.Text(nullable=False)
+    assert found.nullable is False

@@ -27,6 +27,7 @@ from tensorlake_spark.errors import (
     InvalidOptionError,
     InvalidTensorError,
     TensorExistsError,
+    flag,
 )
 
 
@@ -301,8 +302,7 @@ class FeatureTable(FeatureCommits):
         >>> features.deprecate(["age"]).names, features.deprecated
         (['score'], ['age'])
         """
-        if not isinstance(hidden, bool):
-            raise InvalidOptionError(f"hidden={hidden!r:.80} is not True or False")
+        hidden = flag("hidden", hidden)
         given = checked_names(names)
         return self._change_anew("deprecate", None, lambda now: now.deprecate(given, hidden))
 

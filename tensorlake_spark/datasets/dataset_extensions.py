@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from tensorlake_spark.datasets.derived import saved_views
-from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.errors import InvalidOptionError, flag
 
 if TYPE_CHECKING:
     from tensorlake_spark.datasets.dataset import Dataset
@@ -214,7 +214,7 @@ class DoorMethods:
             raise InvalidOptionError(
                 f"view={type(view).__name__} is not a View; ds.query(...) returns one"
             )
-        saved_views.save(owner._storage, name, kept(view, owner), replace)
+        saved_views.save(owner._storage, name, kept(view, owner), flag("replace", replace))
         owner.refresh()
 
     def view(self, name: str) -> View:

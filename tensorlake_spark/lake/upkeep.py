@@ -11,6 +11,7 @@ from tensorlake_spark.audit.digest import Digest
 from tensorlake_spark.audit.receipt import PurgeReceipt
 from tensorlake_spark.delta.files.compacting.compaction import OptimizeReport
 from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.errors import flag
 from tensorlake_spark.lake.table import Table
 from tensorlake_spark.tensor.spec import listed_ids
 from tensorlake_spark.upkeep import stale_uploads, vacuum
@@ -90,7 +91,7 @@ class Upkeep(Table):
         self._check_writable()
         return optimize(
             self._storage, ids, zorder=zorder, min_files=min_files, target_bytes=target_bytes,
-            max_bytes=max_bytes, dry_run=dry_run,
+            max_bytes=max_bytes, dry_run=flag("dry_run", dry_run),
         )  # fmt: skip
 
     def vacuum(self, retention_hours: float | None = None, *, dry_run: bool = False) -> list[str]:
@@ -120,6 +121,7 @@ class Upkeep(Table):
             If there is no table yet.
         """
         self._check_writable()
+        dry_run = flag("dry_run", dry_run)
         return vacuum.vacuum(Snapshot.open(self._storage), retention_hours, dry_run)
 
     def abort_uploads(
@@ -155,6 +157,7 @@ class Upkeep(Table):
             If the store refuses, or does not answer.
         """
         self._check_writable()
+        dry_run = flag("dry_run", dry_run)
         retention_hours = vacuum.check_retention(retention_hours)
         return stale_uploads.abort_uploads(Snapshot.open(self._storage), retention_hours, dry_run)
 
@@ -282,7 +285,7 @@ class Upkeep(Table):
         >>> report.ok, report.files, report.rows, report.findings
         (True, 1, 2, ())
         """
-        if repair:
+        if flag("repair", repair):
             self._check_writable()
         snapshot = self._pinned or Snapshot.open(self._storage)
         some = None if ids is None else listed_ids(ids)
@@ -365,4 +368,5 @@ class Upkeep(Table):
         (True, [])
         """
         self._check_writable()
+        now, dry_run = flag("now", now), flag("dry_run", dry_run)
         return purge.purge(self._storage, id, region, coords, now, dry_run)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.errors import InvalidOptionError, did_you_mean
+from tensorlake_spark.errors import InvalidOptionError, did_you_mean, flag
 from tensorlake_spark.loader.byte_size import byte_size
 from tensorlake_spark.loader.order.epoch_order import MOST_SPLITS
 from tensorlake_spark.loader.pipeline.collation import Collate, check_collate
@@ -128,13 +128,6 @@ def checked_options(
         check_collate(collate), drop_last, byte_size(memory, "memory"),
         None if prefetch is None else whole("prefetch", prefetch, 1), on_error, cache,
     )  # fmt: skip
-
-
-def flag(name: str, given: Any) -> bool:
-    """Return True or False; raises InvalidOptionError for anything else."""
-    if type(given) is not bool:
-        raise InvalidOptionError(f"{name}={given!r:.80} is not True or False")
-    return given
 
 
 def whole(name: str, given: Any, least: int) -> int:

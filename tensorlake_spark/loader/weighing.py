@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.errors import InvalidOptionError
-from tensorlake_spark.loader.loader_options import flag, whole
+from tensorlake_spark.errors import InvalidOptionError, flag
+from tensorlake_spark.loader.loader_options import whole
 from tensorlake_spark.loader.order.sampling import balanced, checked_weights
 
 Array = np.ndarray[Any, Any]

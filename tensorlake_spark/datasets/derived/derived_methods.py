@@ -22,7 +22,7 @@ from tensorlake_spark.datasets.derived.lineage_check import check_lineage
 from tensorlake_spark.datasets.maintenance.maintenance_methods import MaintenanceMethods
 from tensorlake_spark.datasets.samples.sample_selection import whole_numbers
 from tensorlake_spark.delta.store.storage import Storage
-from tensorlake_spark.errors import InvalidOptionError, SampleNotFoundError
+from tensorlake_spark.errors import InvalidOptionError, SampleNotFoundError, flag
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -88,7 +88,7 @@ class DerivedMethods(MaintenanceMethods):
         """
         self._check_writable()
         self.stored  # noqa: B018 # raises
-        if renumber:
+        if flag("renumber", renumber):
             sizes = file_bytes, row_group_bytes
             self._show(relayout.renumber(self._storage, order, *sizes, workers))
             return

@@ -22,6 +22,7 @@ from tensorlake_spark.errors import (
     InvalidSampleTypeError,
     check_text,
     did_you_mean,
+    flag,
 )
 
 Array = np.ndarray[Any, Any]
@@ -128,8 +129,7 @@ class Type:
 
     def __post_init__(self) -> None:
         for name in ("nullable", "apart"):
-            if not isinstance(getattr(self, name), bool):
-                raise InvalidOptionError(f"{name}={getattr(self, name)!r:.80} is not True or False")
+            object.__setattr__(self, name, flag(name, getattr(self, name)))
 
     # ------------------------------------------------------------------ what it is
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.errors import InvalidOptionError, flag
 from tensorlake_spark.loader.frameworks.batch_values import (
     Batches,
     State,
@@ -18,7 +18,6 @@ from tensorlake_spark.loader.frameworks.batch_values import (
     plain,
 )
 from tensorlake_spark.loader.frameworks.worker_passes import WorkerPasses
-from tensorlake_spark.loader.loader_options import flag
 from tensorlake_spark.tensor.sparse import SparseTensor
 
 Array = np.ndarray[Any, Any]
