@@ -184,6 +184,32 @@ def test_no_changed_byte_passes_a_check_and_changes_what_is_read(lake, x):
 
 
 @pytest.mark.local_disk
+def test_no_changed_header_of_a_page_passes_a_check_and_is_refused_by_a_read(lake):
+    one = {f"t{n}": np.eye(8) * (n + 1) for n in range(9)}
+    with lake.transaction() as block:
+        for n, (name, array) in enumerate(one.items()):
+            block.write(name, array, layout=("ftsf", "coo")[n % 2])
+    path = only_file(lake)
+    whole = path.read_bytes()
+    group = pq.read_metadata(path).row_group(0)
+    passed = 0
+    for chunk in map(group.column, range(group.num_columns)):
+        if chunk.path_in_schema not in ("index", "values"):
+            continue
+        for bit in range(8 * 20):
+            data = bytearray(whole)
+            data[chunk.data_page_offset + bit // 8] ^= 1 << bit % 8
+            path.write_bytes(data)
+            forget()
+            if lake.check().ok:
+                passed += 1
+                forget()
+                for name, array in one.items():
+                    np.testing.assert_array_equal(np.asarray(lake[name][:]), array)
+    assert 0 < passed < 160
+
+
+@pytest.mark.local_disk
 def test_a_truncated_file_a_missing_one_and_one_that_was_swapped(full, x):
     full.write("y", x, block_shape=(8, 100))
     first, second = sorted(live(full), key=lambda name: Path(full.uri, name).stat().st_mtime_ns)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +16,10 @@ from tensorlake_spark.delta.files.statistics import BOUNDED, Statistics, flat
 from tensorlake_spark.delta.files.writer import widen
 from tensorlake_spark.delta.log.replaying.live_files import Array
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.store.storage import reaching
+from tensorlake_spark.delta.store.ranges import Part, PartFile
+from tensorlake_spark.delta.store.storage import Storage, open_here, reaching
 from tensorlake_spark.errors import CorruptDataError
+from tensorlake_spark.rows.row import PAYLOAD
 
 MISSING, DAMAGED, SIZE, RECORDS, STATISTICS = "missing", "file", "size", "records", "statistics"
 """Kinds of faults of a file."""
@@ -137,9 +140,10 @@ def _hold(
         out.faults.append(Fault(RECORDS, text))
     keep = snapshot.kept(path)
     whole = Statistics()
+    both = _Both(snapshot.storage, path, footer, file)
     for group in range(len(footer.rows)):
         try:
-            rows = _read(snapshot, path, file, group)
+            rows = both.read(group)
             live = rows if keep is None else rows.filter(pa.array(_part(keep, footer, group)))
             with reading(snapshot.storage, path):
                 visit(group, live)
@@ -174,16 +178,43 @@ def stored_batches(snapshot: Snapshot, path: str) -> Iterator[pa.RecordBatch]:
     keep = snapshot.kept(path)
     with file:
         for group in range(len(footer.rows)):
-            rows = _read(snapshot, path, file, group)
+            rows = _read(snapshot.storage, path, file, group)
             if keep is not None:
                 rows = rows.filter(pa.array(_part(keep, footer, group)))
             if rows.num_rows:
                 yield widen(rows, snapshot.schema)
 
 
-def _read(snapshot: Snapshot, path: str, file: pq.ParquetFile, group: int) -> pa.RecordBatch:
+class _Both:
+    """Row groups as Arrow reads them, of which our own reader finds the payloads, too: Arrow lets more pass."""
+
+    def __init__(self, storage: Storage, path: str, footer: Footer, file: pq.ParquetFile) -> None:
+        self._storage, self._path, self._footer, self._file = storage, path, footer, file
+        self._columns = tuple(footer.columns)
+        with reading(storage, path):
+            self._mapped: pa.Buffer | Part | None = storage.map_file(path)
+
+    @cached_property
+    def _source(self) -> pa.NativeFile:
+        return self._storage.open_input(self._path)
+
+    def read(self, group: int) -> pa.RecordBatch:
+        """Return a row group."""
+        with reading(self._storage, self._path):
+            data, file = self._mapped, self._file
+            if data is None:  # fetched once for both
+                start, stop = self._footer.span(group, self._columns)
+                data = Part(pa.py_buffer(self._source.read_at(stop - start, start)), start)
+                file = open_here(PartFile(data), self._footer.metadata)
+            rows = _read(self._storage, self._path, file, group)
+            for name in PAYLOAD:
+                self._footer.payload(data, group, name)
+        return rows
+
+
+def _read(storage: Storage, path: str, file: pq.ParquetFile, group: int) -> pa.RecordBatch:
     """Return one row group, its texts found to be UTF-8."""
-    with reading(snapshot.storage, path):
+    with reading(storage, path):
         table = plain_types(file.read_row_group(group, use_threads=False))
         table.validate(full=True)
         (rows,) = table.combine_chunks().to_batches() or (

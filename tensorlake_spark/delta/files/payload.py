@@ -394,7 +394,7 @@ def _struct(data: memoryview, place: int, depth: int = 0) -> tuple[dict[int, Any
     while True:
         head = data[place]
         place += 1
-        if head == 0:
+        if not head & 15:  # the other bits mean nothing, as Arrow reads it
             return out, place
         kind, step = head & 15, head >> 4
         if step:

@@ -95,3 +95,11 @@ def written(folder, values, **options):
     start = chunk.data_page_offset
     whole = memoryview(path.read_bytes())
     return whole[start : start + chunk.total_compressed_size], chunk
+
+
+def test_a_header_ends_as_arrow_has_it_end(tmp_path):
+    data, chunk = written(tmp_path, [b"abc", None])
+    changed = bytearray(data)
+    end = data.tobytes().index(b"\0\0")  # of the struct in the header, and of the header
+    changed[end + 1] = 0x40
+    assert nested_spans(memoryview(changed), chunk.num_values, 1) == nested_spans(data, 2, 1)
