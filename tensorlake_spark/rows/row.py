@@ -21,6 +21,9 @@ from tensorlake_spark.tensor.spec import STORED_AXES, TensorSpec, dtype_name
 
 CORNER = pa.struct([pa.field(f"d{k}", pa.int64()) for k in range(STORED_AXES)])
 
+_INT64 = pa.int64()
+_CORNER_FIELDS = list(CORNER)
+
 SCHEMA = pa.schema(
     [
         pa.field("id", pa.string(), nullable=False),
@@ -45,6 +48,7 @@ SCHEMA = pa.schema(
 PAYLOAD = ("index", "values")
 """Columns that are compressed by us and carry no Parquet statistics."""
 
+_MANY = 64  # rows: of fewer, a list of equal texts is as fast
 _VIEWED = 16 << 10  # bytes from which a chunk of its own costs less than a copy
 _MOST = (1 << 31) - 1  # bytes of an Arrow binary
 
@@ -137,11 +141,9 @@ def _corner_array(corners: Sequence[Sequence[int]]) -> pa.StructArray:
         return pa.StructArray.from_arrays(leaves, fields=list(CORNER))
     ndim = max(ranks, default=0)
     columns = np.array(corners, np.int64).reshape(count, ndim)
-    leaves = [
-        pa.array(columns[:, k]) if k < ndim else pa.nulls(count, pa.int64())
-        for k in range(STORED_AXES)
-    ]
-    return pa.StructArray.from_arrays(leaves, fields=list(CORNER))
+    none = pa.nulls(count, _INT64)
+    leaves = [pa.array(columns[:, k]) for k in range(ndim)] + [none] * (STORED_AXES - ndim)
+    return pa.StructArray.from_arrays(leaves, fields=_CORNER_FIELDS)
 
 
 def block_of(spec: TensorSpec) -> tuple[int, ...] | None:
@@ -213,8 +215,8 @@ def _columns(
 
 
 def _texts(values: Sequence[str]) -> pa.Array:
-    """Return texts as a column; one that is the same in all rows costs nothing."""
-    if values and values[0] == values[-1] and len(set(values)) == 1:
+    """Return texts as a column; one that is the same in all of many rows costs nothing."""
+    if len(values) > _MANY and values[0] == values[-1] and len(set(values)) == 1:
         return pa.repeat(values[0], len(values))
     return pa.array(values, pa.string())
 

@@ -46,10 +46,15 @@ class Statistics:
         out = cls(rows.num_rows)
         for name in BOUNDED:
             column = _leaf(rows, name)
-            out.nulls[name] = column.null_count
-            if column.null_count < len(column):
+            nulls = out.nulls[name] = column.null_count
+            if nulls == out.records:
+                continue
+            if nulls or name == "id":
                 bounds = pc.min_max(column)
                 out.least[name], out.most[name] = bounds["min"].as_py(), bounds["max"].as_py()
+            else:  # which NumPy tells in half the time, for the few rows of a row group
+                numbers = column.to_numpy()
+                out.least[name], out.most[name] = int(numbers.min()), int(numbers.max())
         return out
 
     def add(self, other: Statistics) -> None:
@@ -124,9 +129,16 @@ def _nest(leaves: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _leaf(rows: pa.RecordBatch | pa.Table, name: str) -> pa.Array | pa.ChunkedArray:
-    column, _, leaf = name.partition(".")
-    # struct_field, unlike .field(), knows the nulls of the struct itself.
-    return pc.struct_field(rows.column(column), leaf) if leaf else rows.column(column)
+    name, _, leaf = name.partition(".")
+    column = rows.column(name)
+    if not leaf:
+        return column
+    is_one = isinstance(column, pa.ChunkedArray) and column.num_chunks == 1
+    corners = column.chunk(0) if is_one else column
+    if isinstance(corners, pa.StructArray) and not corners.null_count:
+        return corners.field(leaf)
+    # It knows the nulls of the struct itself, and takes ten times as long.
+    return pc.struct_field(column, leaf)
 
 
 _LEAVES = BOUNDED[3:]

@@ -171,8 +171,9 @@ class FileWriter:
                 self.storage,
                 f"{PART}{self.mark}{uuid.uuid4()}.parquet",
                 self.schema,
-                # Payloads are compressed already, and are read where they lie.
-                compression=dict.fromkeys(_PACKED, "zstd"),
+                # Payloads are compressed already, and are read where they lie. For columns of a few numbers a new
+                # compressor of zstd takes longer than all else, to write and to read, and saves no more than Snappy.
+                compression=dict.fromkeys(_PACKED, "snappy") | {"attrs": "zstd"},
                 use_dictionary=list(_STRINGS),
                 write_statistics=list(BOUNDED),
                 # Page size is looked at only after this many rows; a payload row may be megabytes.
