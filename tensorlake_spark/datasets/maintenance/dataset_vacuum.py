@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from tensorlake_spark.datasets.maintenance.kept_versions import (
 )
 from tensorlake_spark.datasets.samples.appending import commit_files
 from tensorlake_spark.delta.files import catalog
-from tensorlake_spark.delta.files.table_folder import StoredFile
+from tensorlake_spark.delta.files.table_folder import LOG, everything
 from tensorlake_spark.delta.log.commit import Change, StaleChange, commit
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
@@ -63,10 +62,10 @@ def vacuum(storage: Storage, retention_hours: float | None, dry_run: bool) -> li
         until = dt.datetime.now(dt.timezone.utc) - age
         pins = _pins(newest, until, [*folders])
     out = table_vacuum.vacuum(newest, retention_hours, dry_run)
-    for folder, files in folders.items():
+    for folder in folders:
         inner = inner_storage(storage, folder)
         if folder not in pins:
-            out += _delete_all(storage, files, until, dry_run)
+            out += [f"{folder}/{name}" for name in _delete_all(inner, until, dry_run)]
             continue
         now = Snapshot.open(inner, kind=None)
         gone = table_vacuum.vacuum(now, hours, dry_run, keep=sorted(pins[folder]))
@@ -146,14 +145,18 @@ def _drop_rows(inner: Storage, old: Snapshot, sids: Array) -> int | None:
         return None
 
 
-def _delete_all(
-    storage: Storage, files: Sequence[StoredFile], until: dt.datetime, dry_run: bool
-) -> list[str]:
-    """Delete the files of a folder that no kept version names, unless one of them is young."""
+def _delete_all(inner: Storage, until: dt.datetime, dry_run: bool) -> list[str]:
+    """Delete the files of a folder that no kept version names, unless one of them is young.
+
+    The folder is listed anew, for a writer may have begun to use it meanwhile. The log goes first, its newest version
+    first of all: a vacuum that is killed leaves no version that lacks one before it, or a file.
+    """
+    files = everything(inner)
     if any(file.modified > until for file in files):
         return []
+    files.sort(key=lambda file: (file.path.startswith(LOG), file.path), reverse=True)
     if not dry_run:
-        with reaching(storage):
+        with reaching(inner):
             for file in files:
-                storage.delete(file.path)
+                inner.delete(file.path)
     return [file.path for file in files]

@@ -10,6 +10,8 @@ from whole_datasets import COLUMNS, TILE_BYTES, contents, replace_parts, samples
 
 import tensorlake_spark as tl
 from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
+from tensorlake_spark.datasets.maintenance import dataset_vacuum
+from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.lake.transaction import Transaction
 
 
@@ -105,6 +107,53 @@ def test_a_writer_that_is_killed_before_its_first_commit_of_a_part(tmp_path, jpe
     assert files(path) == set()
     ds.extend(samples_of(jpegs, range(4)))
     assert len(contents(ds)) == 4
+
+
+@pytest.mark.parametrize("most", range(5))
+def test_a_vacuum_that_is_killed_while_it_takes_a_whole_folder(tmp_path, jpegs, monkeypatch, most):
+    path = tmp_path / "ds"
+    ds = tl.dataset(path, COLUMNS, tile_bytes=TILE_BYTES)
+    killed(ds, samples_of(jpegs, range(4)), range(1000, 1004))
+    taken, delete = [], Storage.delete
+
+    def stopped(self, name):
+        if len(taken) == most:
+            raise KeyboardInterrupt
+        taken.append(name)
+        delete(self, name)
+
+    monkeypatch.setattr(Storage, "delete", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        ds.vacuum(0)
+    monkeypatch.undo()
+    ds.extend(samples_of(jpegs, range(4)))
+    assert len(contents(tl.dataset(path))) == 4
+    assert ds.check().ok
+    ds.vacuum(0)
+    assert ds.vacuum(0) == []
+    assert len(contents(tl.dataset(path))) == 4
+
+
+def test_a_folder_that_a_writer_begins_to_use_during_a_vacuum(tmp_path, jpegs, monkeypatch):
+    path = tmp_path / "ds"
+    ds = tl.dataset(path, COLUMNS, tile_bytes=TILE_BYTES)
+    killed(ds, samples_of(jpegs, range(4)), range(1000, 1004))
+    old = time.time() - 3600 * 24 * 8
+    for folder in ("_columns", "_tensors"):
+        for file in (path / folder).rglob("*"):
+            os.utime(file, (old, old))
+    vacuum = dataset_vacuum.table_vacuum.vacuum
+
+    def slow(*arguments, **options):
+        if not len(tl.dataset(path)):
+            tl.dataset(path).extend(samples_of(jpegs, range(4)))
+        return vacuum(*arguments, **options)
+
+    monkeypatch.setattr(dataset_vacuum.table_vacuum, "vacuum", slow)
+    ds.vacuum()
+    now = tl.dataset(path)
+    assert len(contents(now)) == 4
+    assert now.check().ok
 
 
 def test_parts_of_deleted_samples_go(made):
