@@ -17,7 +17,13 @@ from tensorlake_spark.datasets.apart.parts_writer import PartsWriter, SplitSampl
 from tensorlake_spark.datasets.apart.pinning import Written, pins
 from tensorlake_spark.datasets.samples.sample_encoding import encoded, numbered
 from tensorlake_spark.datasets.types.schema import SampleSchema
-from tensorlake_spark.delta.log.commit import Change, StaleChange, commit, transaction_done
+from tensorlake_spark.delta.log.commit import (
+    Change,
+    RepeatedBatch,
+    StaleChange,
+    commit,
+    transaction_done,
+)
 from tensorlake_spark.delta.log.data_file import DataFile, discard
 from tensorlake_spark.delta.log.replaying.live_files import LEAST
 from tensorlake_spark.delta.log.requirements import SAMPLES, SID
@@ -157,6 +163,21 @@ def append(
         logger.info("%s has the batch %s already; nothing was written", storage.uri, transaction)
         return snapshot
     snapshot.check_writable()
+    try:
+        return _appended(storage, snapshot, schema, batches, operation, transaction)
+    except RepeatedBatch as done:  # another run of the batch was faster
+        logger.info("%s", done)
+        return done.snapshot
+
+
+def _appended(
+    storage: Storage,
+    snapshot: Snapshot,
+    schema: SampleSchema,
+    batches: Iterable[dict[str, Any]],
+    operation: str,
+    transaction: tuple[str, int] | None,
+) -> Snapshot:
     parts = PartsWriter(storage, snapshot, schema)
     first = next_sid(snapshot)
     given = 0
@@ -376,6 +397,13 @@ def commit_files(
         The columns of the files: that the dataset has them still is checked.
     names : mapping of str to str, optional
         For columns the names by which their parts were stored.
+
+    Raises
+    ------
+    RepeatedBatch
+        If another run has committed the transaction; nothing was committed.
+    ConcurrentWriteError
+        If the dataset does not have the columns any more, or other writers won every attempt.
     """
     snapshot = Snapshot.newest(storage, SAMPLES)
     if schema is not None:

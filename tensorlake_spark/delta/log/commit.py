@@ -134,6 +134,22 @@ class StaleChange(TensorLakeError):
         self.moved = moved
 
 
+class RepeatedBatch(TensorLakeError):
+    """The caller's own transaction is committed already: another run of the same batch was faster.
+
+    Attributes
+    ----------
+    snapshot : Snapshot
+        The newest version, which has the batch.
+    """
+
+    def __init__(self, transaction: tuple[str, int], snapshot: Snapshot) -> None:
+        super().__init__(
+            f"{snapshot.storage.uri} has the batch {transaction} already; nothing was written"
+        )
+        self.snapshot = snapshot
+
+
 def transaction_done(snapshot: Snapshot, transaction: tuple[str, int] | None) -> bool:
     """Return whether the caller's own transaction, or a later one of it, is committed already."""
     if transaction is None:
@@ -156,6 +172,8 @@ def commit(storage: Storage, change: Change) -> Snapshot:
     ------
     StaleChange
         If one of the tensors changed since; nothing was committed. The caller decides.
+    RepeatedBatch
+        If the change is one of samples, and another run has committed its batch; nothing was committed.
     ConcurrentWriteError
         If other writers won every attempt.
     UnsupportedFeatureError
@@ -208,7 +226,13 @@ def commit(storage: Storage, change: Change) -> Snapshot:
 
 
 def _check_fresh(snapshot: Snapshot, change: Change) -> None:
-    """Raise StaleChange unless the tensors, counters and columns are those from which the change was computed."""
+    """Raise StaleChange unless the tensors, counters and columns are those from which the change was computed.
+
+    A batch of tensors that is there already shows by their numbers, one of samples only by its own.
+    """
+    batch = change.transaction if change.kind == SAMPLES else None
+    if batch is not None and transaction_done(snapshot, batch):
+        raise RepeatedBatch(batch, snapshot)
     known = {**change.seen, **change.tensors}
     numbers = snapshot.transactions([app_of(tensor_id) for tensor_id in known])
     for tensor_id, number in known.items():

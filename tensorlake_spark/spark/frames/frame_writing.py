@@ -14,7 +14,7 @@ from tensorlake_spark.datasets.samples.appending import batch_of, commit_files, 
 from tensorlake_spark.datasets.samples.task_samples import SampleFiles, inner_of
 from tensorlake_spark.datasets.types.nested import check_links
 from tensorlake_spark.datasets.types.schema import SampleSchema
-from tensorlake_spark.delta.log.commit import transaction_done
+from tensorlake_spark.delta.log.commit import RepeatedBatch, transaction_done
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.samples_table import create_samples_table
@@ -128,6 +128,9 @@ def write_samples(
         after = commit_files(
             storage, files, "write_samples", written, back, transaction, columns, parts.names
         )
+    except RepeatedBatch as repeated:  # another run of the batch was faster
+        logger.info("%s", repeated)
+        return repeated.snapshot.version
     finally:  # what tasks wrote that failed, or that Spark began twice
         discard_all_marked(storage, parts.folders(), mark)
     return after.version

@@ -33,6 +33,24 @@ def test_an_append_that_is_too_large_to_wait_takes_its_numbers_first(tmp_path, m
     assert [len(x) for x in ds["x"][:100]] == [n % 50 for n in range(100)]
 
 
+@pytest.mark.parametrize("held", [appending.HELD_BYTES, 1])
+@pytest.mark.parametrize("apart", [False, True])
+def test_two_runs_of_one_batch_at_the_same_time_add_it_once(tmp_path, monkeypatch, apart, held):
+    monkeypatch.setattr(appending, "HELD_BYTES", held)
+    batch = [{"size": n, "name": f"{n}"} for n in range(600)]
+    ds = tl.dataset(tmp_path, {"size": "int32", "name": tl.types.Text(apart=apart)})
+
+    def slow():
+        yield from batch
+        tl.dataset(tmp_path).extend(batch, transaction=("job", 4))
+
+    ds.extend(slow(), transaction=("job", 4))
+    assert ds["size"][:].tolist() == [*range(600)]
+    assert tl.dataset(tmp_path)["name"][-1] == "599"
+    assert ds.check().ok
+    assert {path.name for path in tmp_path.glob("*.parquet")} == {*ds.stored.snapshot.files.path}
+
+
 def test_a_batch_that_was_committed_before_changes_nothing(ds):
     ds.extend([{"size": 1}], transaction=("job", 4))
     ds.extend([{"size": 1}], transaction=("job", 4))

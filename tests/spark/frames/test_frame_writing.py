@@ -23,7 +23,7 @@ from tensorlake_spark.errors import (
     TensorLakeError,
 )
 from tensorlake_spark.spark import samples, write_samples
-from tensorlake_spark.spark.frames import partition_writing
+from tensorlake_spark.spark.frames import frame_writing, partition_writing
 from tensorlake_spark.spark.frames.partition_writing import PartitionWriting
 from tensorlake_spark.spark.functions import image_decode
 from tensorlake_spark.spark.source.schemas import TENSOR, arrow_type, tensors_of
@@ -184,6 +184,25 @@ def test_a_batch_is_written_once(spark, tmp_path):
             InvalidOptionError, match=r"choose another|takes an integer|is not from 0"
         ):
             write_samples(batch, uri, txn_app_id=name, txn_version=number)
+
+
+def test_two_runs_of_one_batch_at_the_same_time_add_it_once(spark, tmp_path, monkeypatch):
+    uri = str(tmp_path / "ds")
+    commit_files, others = frame_writing.commit_files, []
+
+    def write():
+        return write_samples(frame_of(spark, 3), uri, SCHEMA, txn_app_id="photos", txn_version=0)
+
+    def late(*arguments):
+        monkeypatch.setattr(frame_writing, "commit_files", commit_files)
+        others.append(write())
+        return commit_files(*arguments)
+
+    monkeypatch.setattr(frame_writing, "commit_files", late)
+    assert [write()] == others
+    ds = tl.dataset(uri)
+    assert len(ds) == 3
+    assert {path.name for path in files_in(tmp_path / "ds")} == {*ds.stored.snapshot.files.path}
 
 
 def test_a_stream_that_repeats_a_batch_adds_nothing(spark, tmp_path):
