@@ -19,12 +19,13 @@ from tensorlake_spark.datasets.sources.sample_source import Piece, SampleSource
 from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.datasets.types.nested import check_links
 from tensorlake_spark.datasets.types.schema import SampleSchema
-from tensorlake_spark.delta.log.commit import transaction_done
+from tensorlake_spark.delta.log.commit import RepeatedBatch, transaction_done
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.samples_table import create_samples_table
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import (
+    ConcurrentWriteError,
     FormatError,
     InvalidOptionError,
     TableNotFoundError,
@@ -205,7 +206,7 @@ class _Job:
             return replace(self.outcome, status=REPEATED, version=snapshot.version)
         if not self.options.resume:
             return self.outcome
-        found = sample_notes.earlier(self.storage, self.notes, self.names, self.pieces)
+        found = sample_notes.earlier(snapshot, self.notes, self.names, self.pieces)
         return replace(self.outcome, reused=sum(len(one.pieces) for one in found))
 
     def done(self, snapshot: Snapshot | None) -> SampleOutcome:
@@ -219,10 +220,10 @@ class _Job:
             return replace(self.outcome, status=REPEATED, version=snapshot.version)
         snapshot.check_writable()
         resume = self.options.resume
+        if resume and sample_notes.are_committed(snapshot, self.notes):
+            sample_notes.forget(self.storage, self.notes)
         found = (
-            sample_notes.earlier(self.storage, self.notes, self.names, self.pieces)
-            if resume
-            else []
+            sample_notes.earlier(snapshot, self.notes, self.names, self.pieces) if resume else []
         )
         known = {name for one in found for name, _ in one.pieces}
         left = [piece for piece in self.pieces if piece.name not in known]
@@ -232,6 +233,11 @@ class _Job:
         try:
             fresh, reserved = self._written(snapshot, left, mark) if left else ([], None)
             version = self._committed(found, fresh, reserved, parts)
+        except RepeatedBatch as repeated:  # another run of the job was faster
+            discard()
+            if resume:
+                sample_notes.forget(self.storage, self.notes)
+            return replace(self.outcome, status=REPEATED, version=repeated.snapshot.version)
         except BaseException:
             if not resume:
                 discard()
@@ -288,6 +294,9 @@ class _Job:
         if reserved is not None:
             back = reserved[1], max([reserved[0], *(one.end for one in fresh)])
         tiles, apart = inner_of([*found, *fresh])
+        if self.options.resume:
+            self._check_uncommitted(found)
+            sample_notes.announce(self.storage, self.notes, self.pieces)
         snapshot = commit_files(
             self.storage,
             files,
@@ -299,6 +308,18 @@ class _Job:
             parts.names,
         )
         return int(snapshot.version)
+
+    def _check_uncommitted(self, found: Sequence[Written]) -> None:
+        """Raise ConcurrentWriteError if what earlier runs had written is gone, or was committed meanwhile."""
+        newest = Snapshot.newest(self.storage, SAMPLES)
+        if transaction_done(newest, self.transaction):
+            return  # the commit says so
+        there = sample_notes.earlier(newest, self.notes, self.names, self.pieces)
+        if any(one not in there for one in found):
+            raise ConcurrentWriteError(
+                f"what an earlier run had written to {self.storage.uri} is committed, or gone: another run of this "
+                "job, or a vacuum, took it meanwhile; nothing was committed, run the job again"
+            )
 
 
 def shares_of(pieces: Sequence[Piece], first: int, cores: int) -> list[Share]:

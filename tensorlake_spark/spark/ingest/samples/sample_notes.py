@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from itertools import chain
@@ -18,6 +18,8 @@ from tensorlake_spark.datasets.apart.inner_tables import TENSORS_FOLDER, inner_s
 from tensorlake_spark.datasets.apart.inner_tables import folder_of as table_of
 from tensorlake_spark.datasets.sources.sample_source import Piece, SampleSource
 from tensorlake_spark.datasets.types.schema import SampleSchema
+from tensorlake_spark.delta.log.commit import transaction_done
+from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store import staging
 from tensorlake_spark.delta.store.paths import inside
 from tensorlake_spark.delta.store.staging import Staging
@@ -25,6 +27,8 @@ from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import TableNotFoundError, TensorLakeError
 from tensorlake_spark.lake.lake import TensorLake
 from tensorlake_spark.spark.ingest.samples.sample_tasks import Written
+
+_COMMIT = "commit-"
 
 
 def folder_of(
@@ -54,19 +58,28 @@ def folder_of(
 
 def transaction_of(folder: str, pieces: Sequence[Piece]) -> tuple[str, int]:
     """Return the application transaction by which the same files are not committed twice."""
-    return f"dataset/ingest/{folder}-{_hash([piece.mark for piece in pieces])}", 1
+    return _transaction(folder, _state(pieces))
+
+
+def announce(storage: Storage, folder: str, pieces: Sequence[Piece]) -> None:
+    """Note right before the commit which state of the files it has: a run that is killed then can be told."""
+    Staging(storage, folder).write(f"{_COMMIT}{_state(pieces)}", "")
 
 
 def earlier(
-    storage: Storage, folder: str, names: Mapping[str, str], pieces: Sequence[Piece]
+    snapshot: Snapshot, folder: str, names: Mapping[str, str], pieces: Sequence[Piece]
 ) -> list[Written]:
     """Return what earlier runs have written of these pieces, each once, and is still there.
 
-    `names` are as for `folder_of`.
+    It is nothing if one of them has committed: see `are_committed`. `names` are as for `folder_of`.
     """
+    storage = snapshot.storage
+    notes = Staging(storage, folder).read()
+    if _are_committed(snapshot, folder, notes):
+        return []
     marks = {piece.name: piece.mark for piece in pieces}
     found: list[Written] = []
-    for name, text in sorted(Staging(storage, folder).read().items()):
+    for name, text in sorted(notes.items()):
         done = _read(text) if name.startswith("share-") else None
         if done is None or any(marks.get(one) != mark for one, mark in done.pieces):
             continue
@@ -75,6 +88,19 @@ def earlier(
             for one, _ in done.pieces:
                 del marks[one]
     return found
+
+
+def are_committed(snapshot: Snapshot, folder: str) -> bool:
+    """Return whether a run committed what the notes name, of whatever state of the files, and was killed after that.
+
+    Since then the samples may have been changed, or moved to other files: with the old ones they would be there twice.
+    """
+    return _are_committed(snapshot, folder, Staging(snapshot.storage, folder).read())
+
+
+def _are_committed(snapshot: Snapshot, folder: str, notes: Iterable[str]) -> bool:
+    states = [name.removeprefix(_COMMIT) for name in notes if name.startswith(_COMMIT)]
+    return any(transaction_done(snapshot, _transaction(folder, state)) for state in states)
 
 
 def forget(storage: Storage, folder: str) -> None:
@@ -108,6 +134,14 @@ def _read(text: str) -> Written | None:
         return done
     except (ValueError, TypeError, AttributeError):  # a FormatError is a ValueError
         return None
+
+
+def _state(pieces: Sequence[Piece]) -> str:
+    return _hash([piece.mark for piece in pieces])
+
+
+def _transaction(folder: str, state: str) -> tuple[str, int]:
+    return f"dataset/ingest/{folder}-{state}", 1
 
 
 def _hash(value: Any) -> str:

@@ -13,7 +13,12 @@ from tensorlake_spark.datasets.sources.source_kinds import source_of
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
-from tensorlake_spark.errors import FormatError, InvalidOptionError, InvalidSampleError
+from tensorlake_spark.errors import (
+    ConcurrentWriteError,
+    FormatError,
+    InvalidOptionError,
+    InvalidSampleError,
+)
 from tensorlake_spark.spark.ingest.samples import sample_ingestion, sample_notes
 from tensorlake_spark.spark.ingest.samples.sample_ingestion import SampleOptions, ingest_samples
 from tensorlake_spark.spark.ingest.samples.sample_tasks import SampleTask, Share
@@ -130,6 +135,81 @@ def test_what_an_earlier_run_wrote_of_files_that_changed_is_not_used(spark, phot
     found = [sample["image"].tobytes() for sample in tl.dataset(uri)]
     expected = [pixels_of(path).tobytes() for path in photos.rglob("*.png")]
     assert sorted(found) == sorted(expected)
+
+
+def test_what_a_run_committed_that_was_killed_then_is_no_part_of_the_next(
+    spark, photos, tmp_path, monkeypatch
+):
+    """Since then its samples were moved to other files: with the old ones they were there twice, by one number."""
+    uri = str(tmp_path / "ds")
+    resume = SampleOptions(resume=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(sample_notes, "forget", lambda *_: None)
+        assert ingest_samples(spark, source_of(photos), uri, resume).samples == 20
+    tl.dataset(uri).rechunk("label")
+    changed = photos / "dog/19.png"
+    changed.write_bytes(picture(119))
+    outcome = ingest_samples(spark, source_of(photos), uri, resume)
+    assert (outcome.status, outcome.samples, outcome.reused) == ("done", 20, 0)
+    ds = tl.dataset(uri)
+    assert len(set(ds.sids.tolist())) == len(ds) == 40
+    assert ds.check().ok
+    changed.write_bytes(b"<html>")
+    with pytest.raises(InvalidSampleError, match=r"19\.png"):
+        ingest_samples(spark, source_of(photos), uri, resume)
+    changed.write_bytes(picture(120))
+    assert ingest_samples(spark, source_of(photos), uri, resume).reused >= 1
+    assert len(tl.dataset(uri)) == 60
+
+
+@pytest.mark.parametrize("options", [SampleOptions(resume=True), SampleOptions(batch=("n", 1))])
+def test_two_runs_of_one_job_at_the_same_time_add_its_samples_once(
+    spark, photos, tmp_path, monkeypatch, options
+):
+    uri = str(tmp_path / "ds")
+    commit_files, others = sample_ingestion.commit_files, []
+
+    def late(*arguments):
+        monkeypatch.setattr(sample_ingestion, "commit_files", commit_files)
+        others.append(ingest_samples(spark, source_of(photos), uri, options))
+        return commit_files(*arguments)
+
+    monkeypatch.setattr(sample_ingestion, "commit_files", late)
+    outcome = ingest_samples(spark, source_of(photos), uri, options)
+    assert (others[0].status, outcome.status) == ("done", "repeated")
+    assert outcome.version == others[0].version
+    ds = tl.dataset(uri)
+    assert len(ds) == 20
+    assert ds.check().ok
+    named = set(ds.stored.snapshot.files.path)
+    assert {path.name for path in (tmp_path / "ds").glob("*.parquet")} == named
+
+
+def test_what_another_run_has_committed_meanwhile_is_not_committed_again(
+    spark, photos, tmp_path, monkeypatch
+):
+    """Both go on from what a run left that failed, and one of them found another state of a file."""
+    uri = str(tmp_path / "ds")
+    changed = photos / "dog/19.png"
+    changed.write_bytes(b"<html>")
+    resume = SampleOptions(resume=True)
+    with pytest.raises(InvalidSampleError, match=r"19\.png"):
+        ingest_samples(spark, source_of(photos), uri, resume)
+    changed.write_bytes(picture(19))
+    written = sample_ingestion._Job._written
+
+    def late(self, *arguments):
+        monkeypatch.setattr(sample_ingestion._Job, "_written", written)
+        out = written(self, *arguments)
+        changed.write_bytes(picture(119))
+        assert ingest_samples(spark, source_of(photos), uri, resume).reused >= 1
+        return out
+
+    monkeypatch.setattr(sample_ingestion._Job, "_written", late)
+    with pytest.raises(ConcurrentWriteError, match="another run of this job"):
+        ingest_samples(spark, source_of(photos), uri, resume)
+    assert len(tl.dataset(uri)) == 20
+    assert ingest_samples(spark, source_of(photos), uri, resume).status == "repeated"
 
 
 def test_other_columns_are_refused(spark, photos, tmp_path):
