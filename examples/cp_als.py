@@ -31,6 +31,7 @@ from tensorlake_spark.errors import (
     TensorLakeError,
     UnknownLabelError,
 )
+from tensorlake_spark.tensor.spec import check_id
 
 Array = np.ndarray[Any, Any]
 
@@ -104,14 +105,22 @@ def decompose(
         before = fit
 
 
-def write(lake: tl.TensorLake, tensor_id: str, into: str, found: Decomposition) -> None:
-    """Write weights and factors as tensors of the lake, in one commit, with the labels of the tensor."""
-    ref = lake[tensor_id]
+def names_of(ref: tl.TensorRef, into: str) -> tuple[str, ...]:
+    """Return the names of the factors, one for each axis; raise an error if they cannot be written below `into`."""
     names = ref.axes or tuple(f"axis{k}" for k in range(ref.ndim))
     if "weights" in names:
         raise InvalidOptionError(
-            f"an axis of {tensor_id!r} is called weights, as the weights of the components are; give it another name"
+            f"an axis of {ref.id!r} is called weights, as the weights of the components are; give it another name"
         )
+    for name in ("weights", *names):
+        check_id(f"{into}/{name}")
+    return names
+
+
+def write(lake: tl.TensorLake, tensor_id: str, into: str, found: Decomposition) -> None:
+    """Write weights and factors as tensors of the lake, in one commit, with the labels of the tensor."""
+    ref = lake[tensor_id]
+    names = names_of(ref, into)
     strongest = np.argsort(-found.weights)
     with lake.transaction() as changes:
         attrs = {"fit": found.fit, "rounds": found.rounds, "of": tensor_id}
@@ -166,13 +175,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, least in (("rank", 1), ("rounds", 1), ("seed", 0)):
         if getattr(args, name) < least:
             parser.error(f"--{name} is {getattr(args, name)}; give {least} or more")
+    into = args.into or f"{args.id}/cp"
     try:
+        names_of(tl.open(args.lake, create=False)[args.id], into)  # or it is told after all rounds
         with tensor_of(args.lake, args.id) as x:
             rng = np.random.default_rng(args.seed)
             start = [rng.random((n, args.rank)) for n in x.shape]
             for found in decompose(x, start, args.rounds, args.tolerance):
                 print(f"round {found.rounds}: fit {found.fit:.6f}", flush=True)
-        into = args.into or f"{args.id}/cp"
         write(tl.open(args.lake), args.id, into, found)
     except TensorLakeError as error:
         print(f"cp_als.py: {error}", file=sys.stderr)

@@ -122,6 +122,23 @@ def test_a_tensor_that_has_no_decomposition_is_told(cp_als, tmp_path, capsys, x,
 
 
 @pytest.mark.parametrize(
+    ("axes", "into", "says"),
+    [
+        (("weights", "y"), "x/cp", "an axis of 'x' is called weights"),
+        (None, "x/../cp", "tensor id 'x/../cp/weights' has the segment '..'"),
+    ],
+)
+def test_factors_that_cannot_be_written_are_told_before_the_work(
+    cp_als, tmp_path, capsys, axes, into, says
+):
+    tl.open(tmp_path).write("x", np.ones((2, 3)), axes=axes)
+    assert cp_als.main(["--lake", str(tmp_path), "--id", "x", "--into", into]) == 2
+    out, err = capsys.readouterr()
+    assert says in err
+    assert "round" not in out
+
+
+@pytest.mark.parametrize(
     ("name", "value"), [("rank", 0), ("rank", -1), ("rounds", 0), ("seed", -1)]
 )
 def test_a_number_that_is_too_small_is_told(cp_als, capsys, name, value):
