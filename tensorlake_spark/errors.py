@@ -197,36 +197,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
 
 
-def flag(name: str, given: Any) -> bool:
-    """Return an option that is True or False, and raise an error for all else: the text ``"no"`` would count as True.
-
-    Parameters
-    ----------
-    name : str
-        The option, for the message.
-    given : bool or numpy.bool
-        What was given.
-
-    Raises
-    ------
-    InvalidOptionError
-        If it is neither.
-
-    Examples
-    --------
-    >>> flag("now", True)
-    True
-    >>> flag("now", "no")
-    Traceback (most recent call last):
-    tensorlake_spark.errors.InvalidOptionError: now='no' is not True or False
-    """
-    if given is True or given is False:
-        return given
-    if str(getattr(given, "dtype", "")) == "bool" and given.ndim == 0:  # of NumPy
-        return bool(given)
-    raise InvalidOptionError(f"{name}={given!r:.80} is not True or False")
-
-
 def check_text(text: str, what: str, kind: type[TensorLakeError] = InvalidOptionError) -> None:
     """Raise an error if a text has half of a character, which no file, table or query engine takes.
 
@@ -253,6 +223,42 @@ write all of it, or leave it out
             f"{what} {text!r:.200} has half of a character, {found[0]!r} at character {found.start() + 1}; "
             "write all of it, or leave it out"
         )
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Return an option that is True or False, as a bool; raise InvalidOptionError if it is something else.
+
+    A text such as "no" is true to Python, so what it asks for would be the opposite of what is meant.
+
+    Examples
+    --------
+    >>> check_flag("dry_run", True)
+    True
+    >>> check_flag("dry_run", "no")
+    Traceback (most recent call last):
+    tensorlake_spark.errors.InvalidOptionError: dry_run='no' is not True or False
+    """
+    kind = type(value)  # NumPy's bool by its name, as nothing here loads NumPy
+    if kind is not bool and (kind.__module__, kind.__name__) != ("numpy", "bool"):
+        raise InvalidOptionError(f"{name}={value!r:.80} is not True or False")
+    return bool(value)
+
+
+def is_iterable(value: Any) -> bool:
+    """Whether a loop can run over a value.
+
+    An array of NumPy without axes has the method for it, and raises when it is called.
+
+    Examples
+    --------
+    >>> is_iterable(["a"]), is_iterable(5)
+    (True, False)
+    """
+    try:
+        iter(value)
+    except TypeError:
+        return False
+    return True
 
 
 def __getattr__(name: str) -> Any:

@@ -22,6 +22,7 @@ from tensorlake_spark.errors import (
     InvalidOptionError,
     TensorNotFoundError,
     did_you_mean,
+    is_iterable,
 )
 from tensorlake_spark.indexing import select_simple
 from tensorlake_spark.tensor.spec import check_id
@@ -243,7 +244,7 @@ def checked_names(names: Any) -> list[str]:
     >>> checked_names(("a", "b"))
     ['a', 'b']
     """
-    if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
+    if isinstance(names, (str, bytes)) or not is_iterable(names):
         raise InvalidOptionError(
             f"{names!r:.100} is not a list of names of features; give one, such as [{names!r:.100}]"
         )

@@ -27,7 +27,8 @@ from tensorlake_spark.errors import (
     InvalidOptionError,
     InvalidTensorError,
     TensorExistsError,
-    flag,
+    check_flag,
+    is_iterable,
 )
 
 
@@ -206,7 +207,7 @@ class FeatureTable(FeatureCommits):
                 f"mode={mode!r} is not a mode of writing parts; known are 'append' and 'overwrite'"
             )
         check_codec(codec, pa.schema([]))
-        if not isinstance(tables, Iterable):
+        if not is_iterable(tables):
             raise InvalidTensorError(
                 f"tables={tables!r:.80} is not an iterator of tables; one table goes to append(table)"
             )
@@ -302,9 +303,9 @@ class FeatureTable(FeatureCommits):
         >>> features.deprecate(["age"]).names, features.deprecated
         (['score'], ['age'])
         """
-        hidden = flag("hidden", hidden)
+        is_hidden = check_flag("hidden", hidden)
         given = checked_names(names)
-        return self._change_anew("deprecate", None, lambda now: now.deprecate(given, hidden))
+        return self._change_anew("deprecate", None, lambda now: now.deprecate(given, is_hidden))
 
     def drop(self, names: Sequence[str]) -> FeatureTable:
         """Remove features, in one commit.

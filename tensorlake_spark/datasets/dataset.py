@@ -45,7 +45,7 @@ from tensorlake_spark.errors import (
     InvalidOptionError,
     SampleNotFoundError,
     TableNotFoundError,
-    flag,
+    check_flag,
 )
 
 _ARROW = (pa.Table, pa.RecordBatch)
@@ -114,7 +114,7 @@ def dataset(
     >>> ds["label"][:].tolist(), ds[1]
     ([1, 0], {'label': 0, 'size': 4})
     """
-    create = flag("create", create)
+    check_flag("create", create)
     storage = Storage(uri, {} if storage_options is None else storage_options)
     wanted = None if schema is None else SampleSchema(schema)
     pinned = version is not None or timestamp is not None

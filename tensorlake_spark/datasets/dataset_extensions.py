@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from tensorlake_spark.datasets.derived import saved_views
-from tensorlake_spark.errors import InvalidOptionError, flag
+from tensorlake_spark.errors import InvalidOptionError, check_flag
 
 if TYPE_CHECKING:
     from tensorlake_spark.datasets.dataset import Dataset
@@ -210,11 +210,12 @@ class DoorMethods:
         owner._check_writable()
         owner.stored  # noqa: B018 # raises
         saved_views.check_name(name)
+        check_flag("replace", replace)
         if not isinstance(view, QueryView):
             raise InvalidOptionError(
                 f"view={type(view).__name__} is not a View; ds.query(...) returns one"
             )
-        saved_views.save(owner._storage, name, kept(view, owner), flag("replace", replace))
+        saved_views.save(owner._storage, name, kept(view, owner), check_flag("replace", replace))
         owner.refresh()
 
     def view(self, name: str) -> View:

@@ -14,7 +14,7 @@ from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.log.creation import create_table
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
-from tensorlake_spark.errors import TableNotFoundError, TensorNotFoundError, flag
+from tensorlake_spark.errors import TableNotFoundError, TensorNotFoundError, check_flag
 from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.lake.changes import Changes
 from tensorlake_spark.lake.ref import TensorRef
@@ -78,10 +78,10 @@ def open(  # noqa: A001 - tl.open() is the door's name
     >>> list(lake)
     ['zeros']
     """
+    check_flag("create", create)
     place = os.fspath(uri) if isinstance(uri, os.PathLike) else uri
     storage = Storage(place, {} if storage_options is None else storage_options)
-    create = flag("create", create)
-    lake = TensorLake(storage, verify=flag("verify", verify))
+    lake = TensorLake(storage, verify=check_flag("verify", verify))
     if version is not None or timestamp is not None:
         lake._pinned = Snapshot.open(storage, version, timestamp)
     else:

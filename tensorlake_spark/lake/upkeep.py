@@ -11,7 +11,7 @@ from tensorlake_spark.audit.digest import Digest
 from tensorlake_spark.audit.receipt import PurgeReceipt
 from tensorlake_spark.delta.files.compacting.compaction import OptimizeReport
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.errors import flag
+from tensorlake_spark.errors import check_flag
 from tensorlake_spark.lake.table import Table
 from tensorlake_spark.tensor.spec import listed_ids
 from tensorlake_spark.upkeep import stale_uploads, vacuum
@@ -69,8 +69,8 @@ class Upkeep(Table):
         TableNotFoundError
             If there is no table yet.
         InvalidOptionError
-            If a number is out of range. With `zorder` also if a tensor has no such axis, combines duplicates, or
-            has rows of another program that share a place.
+            If a number is out of range, or `dry_run` is no bool. With `zorder` also if a tensor has no such axis,
+            combines duplicates, or has rows of another program that share a place.
         ConcurrentWriteError
             If other writers committed first too many times in a row. Files that are done stay.
 
@@ -91,7 +91,7 @@ class Upkeep(Table):
         self._check_writable()
         return optimize(
             self._storage, ids, zorder=zorder, min_files=min_files, target_bytes=target_bytes,
-            max_bytes=max_bytes, dry_run=flag("dry_run", dry_run),
+            max_bytes=max_bytes, dry_run=check_flag("dry_run", dry_run),
         )  # fmt: skip
 
     def vacuum(self, retention_hours: float | None = None, *, dry_run: bool = False) -> list[str]:
@@ -116,12 +116,12 @@ class Upkeep(Table):
         Raises
         ------
         InvalidOptionError
-            If `retention_hours` is negative or not a number.
+            If `retention_hours` is negative or not a number, or `dry_run` is no bool.
         TableNotFoundError
             If there is no table yet.
         """
         self._check_writable()
-        dry_run = flag("dry_run", dry_run)
+        check_flag("dry_run", dry_run)
         return vacuum.vacuum(Snapshot.open(self._storage), retention_hours, dry_run)
 
     def abort_uploads(
@@ -148,7 +148,7 @@ class Upkeep(Table):
         Raises
         ------
         InvalidOptionError
-            If `retention_hours` is negative or not a number.
+            If `retention_hours` is negative or not a number, or `dry_run` is no bool.
         MissingDependencyError
             If boto3 is not installed.
         TableNotFoundError
@@ -157,7 +157,7 @@ class Upkeep(Table):
             If the store refuses, or does not answer.
         """
         self._check_writable()
-        dry_run = flag("dry_run", dry_run)
+        check_flag("dry_run", dry_run)
         retention_hours = vacuum.check_retention(retention_hours)
         return stale_uploads.abort_uploads(Snapshot.open(self._storage), retention_hours, dry_run)
 
@@ -270,7 +270,7 @@ class Upkeep(Table):
         TensorNotFoundError
             If there is no tensor of one of the ids, in the table or in the digest.
         InvalidOptionError
-            If the digest is none.
+            If the digest is none, or `repair` is no bool.
         TableNotFoundError
             If there is no table yet.
         StorageError
@@ -285,7 +285,7 @@ class Upkeep(Table):
         >>> report.ok, report.files, report.rows, report.findings
         (True, 1, 2, ())
         """
-        if flag("repair", repair):
+        if check_flag("repair", repair):
             self._check_writable()
         snapshot = self._pinned or Snapshot.open(self._storage)
         some = None if ids is None else listed_ids(ids)
@@ -347,6 +347,8 @@ class Upkeep(Table):
             no longer exists.
         InvalidKeyError, InvalidSliceError
             If the region does not fit the tensor, or is an empty text.
+        InvalidOptionError
+            If `now` or `dry_run` is no bool.
         UnsupportedFeatureError
             If a file that has to be replaced has a deletion vector; nothing is done then.
         ConcurrentWriteError
@@ -368,5 +370,5 @@ class Upkeep(Table):
         (True, [])
         """
         self._check_writable()
-        now, dry_run = flag("now", now), flag("dry_run", dry_run)
+        now, dry_run = check_flag("now", now), check_flag("dry_run", dry_run)
         return purge.purge(self._storage, id, region, coords, now, dry_run)

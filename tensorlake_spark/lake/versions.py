@@ -10,7 +10,7 @@ from tensorlake_spark.delta.log import history, tags
 from tensorlake_spark.delta.log.commit import app_of
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
-from tensorlake_spark.errors import TableNotFoundError, flag
+from tensorlake_spark.errors import TableNotFoundError, check_flag
 from tensorlake_spark.lake.ref import TensorRef
 from tensorlake_spark.lake.table import Table
 from tensorlake_spark.writing.editing import restore
@@ -70,7 +70,7 @@ class Tagging(ABC):
         [0, 1, 2]
         """
         self._check_writable()
-        found = tags.tag(self._storage, name, version, flag("replace", replace))
+        found = tags.tag(self._storage, name, version, check_flag("replace", replace))
         self._look_anew()
         return found
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.errors import InvalidOptionError, did_you_mean, flag
+from tensorlake_spark.errors import InvalidOptionError, check_flag, did_you_mean
 from tensorlake_spark.loader.byte_size import byte_size
 from tensorlake_spark.loader.order.epoch_order import MOST_SPLITS
 from tensorlake_spark.loader.pipeline.collation import Collate, check_collate
@@ -19,6 +19,7 @@ BUFFER_BYTES = 128 << 20
 
 _SHUFFLES = ("block", "global")
 _MOST_WORKERS = 1024
+_MOST_PROCESSES = 1 << 20  # a batch has a place for each of them
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,10 @@ def checked_options(
     """
     size = whole("batch_size", batch_size, 1)
     world = whole("world_size", world_size, 1)
+    if world > _MOST_PROCESSES:
+        raise InvalidOptionError(
+            f"world_size={world} processes are more than a loader shares batches among; give at most {_MOST_PROCESSES}"
+        )
     number = whole("rank", rank, 0)
     if number >= world:
         raise InvalidOptionError(
@@ -122,7 +127,7 @@ def checked_options(
         raise InvalidOptionError(
             f"transform={transform!r:.80} is neither a function of a sample nor a mapping of columns to functions"
         )
-    flag("drop_last", drop_last)
+    drop_last = check_flag("drop_last", drop_last)
     return LoaderOptions(
         size, mode, buffer, whole("seed", seed, 0), number, world, splits, _workers(workers), transform,
         check_collate(collate), drop_last, byte_size(memory, "memory"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.errors import InvalidOptionError, flag
+from tensorlake_spark.errors import InvalidOptionError, check_flag
 from tensorlake_spark.loader.loader_options import whole
 from tensorlake_spark.loader.order.sampling import balanced, checked_weights
 
@@ -53,7 +53,7 @@ def drawing_weights(
     >>> drawing_weights(None, "label", None, True, {"label": ["a", "b", "b", "b"]}.get, 4).round(2).tolist()
     [1.0, 0.33, 0.33, 0.33]
     """
-    flag("replacement", replacement)
+    check_flag("replacement", replacement)
     if samples is not None:
         whole("samples", samples, 1)
     if weights is not None and balance is not None:

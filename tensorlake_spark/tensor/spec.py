@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -16,6 +16,7 @@ from tensorlake_spark.errors import (
     MissingDependencyError,
     UnsupportedDtypeError,
     check_text,
+    is_iterable,
 )
 from tensorlake_spark.indexing.predicate import STORED_AXES as STORED_AXES
 from tensorlake_spark.tensor.labels import Labels
@@ -43,7 +44,7 @@ def listed_ids(ids: Any) -> list[str]:
     >>> listed_ids("x"), listed_ids(("x", "y"))
     (['x'], ['x', 'y'])
     """
-    if isinstance(ids, bytes) or not isinstance(ids, Iterable):
+    if isinstance(ids, bytes) or not is_iterable(ids):
         raise InvalidTensorError(f"{ids!r:.100} is not an id of a tensor, and not a list of them")
     names = [ids] if isinstance(ids, str) else list(ids)
     for name in names:
@@ -89,8 +90,7 @@ def check_id(tensor_id: str) -> str:
     return tensor_id
 
 
-@lru_cache(maxsize=256)
-def dtype_name(dtype: np.dtype[Any]) -> str:
+def dtype_name(dtype: Any) -> str:
     """Return the name under which the format stores `dtype`, always little endian.
 
     Raises
@@ -104,9 +104,20 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
     ('float32', 'datetime64[ns]')
     """
     try:
-        dtype = np.dtype(dtype)
-    except TypeError as error:
-        raise UnsupportedDtypeError(f"{dtype!r:.80} is no dtype of NumPy: {error}") from None
+        hash(dtype)  # a list and an array have none
+    except TypeError:
+        raise UnsupportedDtypeError(
+            f"{dtype!r:.80} is no dtype that can be stored; give one of NumPy, such as 'float32'"
+        ) from None
+    return _dtype_name(dtype)
+
+
+@lru_cache(maxsize=256)
+def _dtype_name(given: Any) -> str:
+    try:
+        dtype = np.dtype(given)
+    except (TypeError, ValueError) as error:  # the latter for half of a character
+        raise UnsupportedDtypeError(f"{given!r:.80} is no dtype of NumPy: {error}") from None
     name = str(dtype.name)
     if dtype.kind in "biufc" and dtype.itemsize <= (16 if dtype.kind == "c" else 8):
         return name
@@ -371,8 +382,10 @@ def check_axes(axes: Sequence[str], ndim: int) -> tuple[str, ...]:
     >>> check_axes(["image", "y"], 2)
     ('image', 'y')
     """
-    if not isinstance(axes, Iterable):
-        raise InvalidTensorError(f"axes={axes!r} is not a sequence of names, one for every axis")
+    if not is_iterable(axes) or isinstance(axes, (set, frozenset)):
+        raise InvalidTensorError(
+            f"axes={axes!r} is not a list of names, one for every axis in order"
+        )
     names = (axes,) if isinstance(axes, str) else tuple(axes)
     if len(names) != ndim:
         raise InvalidTensorError(f"{len(names)} axis names {names} for a tensor of rank {ndim}")

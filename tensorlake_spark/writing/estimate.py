@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError, did_you_mean
+from tensorlake_spark.errors import (
+    InvalidOptionError,
+    InvalidTensorError,
+    did_you_mean,
+    is_iterable,
+)
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.indexing.coords import ravel
 from tensorlake_spark.layouts import LAYOUTS, Layout, grid_of, layout_of
@@ -97,7 +102,7 @@ def estimate(
         raise InvalidTensorError(
             "an iterator of slabs can be read only once, so its size cannot be estimated"
         )
-    if isinstance(layouts, str) or not (layouts is None or isinstance(layouts, Iterable)):
+    if isinstance(layouts, str) or not (layouts is None or is_iterable(layouts)):
         raise InvalidOptionError(
             f"layouts={layouts!r:.80} is not a list of layouts; give one, such as ['ftsf', 'bsgs']"
         )

@@ -145,8 +145,8 @@ def auto_layout(
 
 def choose_layout(tensor_id: str, source: Source, options: WriteOptions, fill: bytes) -> str:
     """Return the layout of a tensor that is written afresh; what ``"auto"`` stands for is logged."""
-    if options.layout != "auto":
-        return options.layout
+    if not isinstance(options.layout, str) or options.layout != "auto":
+        return options.layout  # who looks it up refuses what is no name
     by_elements = bool(getattr(source, "by_elements", False))
     name, reason = auto_layout(source.density(), options, any(fill), by_elements)
     tell_layout(tensor_id, name, reason)

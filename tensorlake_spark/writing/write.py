@@ -41,9 +41,9 @@ MODES = ("error", "overwrite", "append")
 
 def check_mode(mode: str) -> None:
     """Raise InvalidOptionError unless `mode` is one of `MODES`."""
-    if mode not in MODES:
+    if not isinstance(mode, str) or mode not in MODES:
         raise InvalidOptionError(
-            f"unknown mode {mode!r}{did_you_mean(str(mode), MODES)}; known are {', '.join(MODES)}"
+            f"unknown mode {mode!r:.80}{did_you_mean(str(mode), MODES)}; known are {', '.join(MODES)}"
         )
 
 

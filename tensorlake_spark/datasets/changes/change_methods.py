@@ -25,7 +25,7 @@ from tensorlake_spark.datasets.samples.dataset_table import DatasetTable
 from tensorlake_spark.datasets.samples.sample_selection import select_samples
 from tensorlake_spark.datasets.types.base import Type, as_type
 from tensorlake_spark.datasets.types.nested import link_in
-from tensorlake_spark.datasets.types.schema import SampleSchema
+from tensorlake_spark.datasets.types.schema import SampleSchema, check_columns
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import InvalidKeyError, InvalidKeyTypeError, InvalidOptionError
 
@@ -218,6 +218,7 @@ class ChangeMethods(DatasetTable):
         """
         self._check_writable()
         self._check_column(old)
+        check_columns([new])
         if old != new:
             self._show(column_changes.rename_column(self.stored, old, new))
 

@@ -32,7 +32,7 @@ from tensorlake_spark.datasets.changes.workers import run_of
 from tensorlake_spark.datasets.links.link_rules import LinkRules
 from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.datasets.types.nested import check_links, target_of
-from tensorlake_spark.datasets.types.schema import SampleSchema
+from tensorlake_spark.datasets.types.schema import SampleSchema, check_columns
 from tensorlake_spark.delta.log.commit import Change
 from tensorlake_spark.delta.log.data_file import DataFile
 from tensorlake_spark.delta.log.requirements import SAMPLES
@@ -77,7 +77,7 @@ def add_column(base: StoredSamples, name: str, kind: Type, values: Any) -> Snaps
     InvalidSampleError
         If a value does not fit.
     """
-    SampleSchema({name: kind})  # refuses a name that none can have
+    SampleSchema([(name, kind)])  # refuses a name that none can have
     check_links({name: kind})
     sids = base.sids
     if values is None and len(sids) and not kind.nullable:
@@ -326,7 +326,9 @@ def _kept_fields(schema: pa.Schema, before: pa.Schema) -> pa.Schema:
 
 
 def check_column(schema: SampleSchema, name: str, uri: str) -> None:
-    """Raise InvalidOptionError if a name is that of a group, or of the sids, which cannot be changed as a column."""
+    """Raise InvalidOptionError if a name is no text, or that of a group or of the sids, which are no columns."""
+    if not isinstance(name, str):
+        check_columns([name])  # raises
     if name == "sid":
         raise InvalidOptionError(
             "sid is the number that the dataset gives a sample; it is not one of your columns"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,7 +21,7 @@ from tensorlake_spark.datasets.types.base import Type, as_type
 from tensorlake_spark.datasets.types.nested import link_in, target_of
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.errors import InvalidOptionError, did_you_mean
+from tensorlake_spark.errors import InvalidOptionError, did_you_mean, is_iterable
 from tensorlake_spark.tensor.spec import dtype_of
 
 Array = np.ndarray[Any, Any]
@@ -85,13 +85,13 @@ def chosen_types(
     InvalidOptionError
         If there is no such column, or an option is none.
     """
-    if links not in ("fetch", "keep"):
+    if not isinstance(links, str) or links not in ("fetch", "keep"):
         raise InvalidOptionError(
             f"links={links!r:.80} is neither 'fetch', which copies what they lead to, nor 'keep'"
         )
     if isinstance(columns, str):
         raise InvalidOptionError(f"columns={columns!r:.80} is one text; give a list of names")
-    if columns is not None and not isinstance(columns, Iterable):
+    if columns is not None and not is_iterable(columns):
         raise InvalidOptionError(f"columns={columns!r:.80} is not a list of names")
     if types is not None and not isinstance(types, Mapping):
         raise InvalidOptionError(

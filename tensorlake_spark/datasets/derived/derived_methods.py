@@ -22,7 +22,7 @@ from tensorlake_spark.datasets.derived.lineage_check import check_lineage
 from tensorlake_spark.datasets.maintenance.maintenance_methods import MaintenanceMethods
 from tensorlake_spark.datasets.samples.sample_selection import whole_numbers
 from tensorlake_spark.delta.store.storage import Storage
-from tensorlake_spark.errors import InvalidOptionError, SampleNotFoundError, flag
+from tensorlake_spark.errors import InvalidOptionError, SampleNotFoundError, check_flag
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -88,7 +88,7 @@ class DerivedMethods(MaintenanceMethods):
         """
         self._check_writable()
         self.stored  # noqa: B018 # raises
-        if flag("renumber", renumber):
+        if check_flag("renumber", renumber):
             sizes = file_bytes, row_group_bytes
             self._show(relayout.renumber(self._storage, order, *sizes, workers))
             return
@@ -158,6 +158,7 @@ class DerivedMethods(MaintenanceMethods):
         >>> few["size"][:].tolist(), few.lineage.samples, few.check(sources=True).ok
         ([5, 3], 2, True)
         """
+        relayout.check_bytes(None, row_group_bytes)
         base = self.stored.snapshot
         if samples is None:
             positions = np.arange(len(self))
@@ -238,8 +239,9 @@ class DerivedMethods(MaintenanceMethods):
         >>> report.ok, report.samples
         (True, 2)
         """
+        is_compared = check_flag("sources", sources)
         report = super().check(deep=deep)
-        if not sources:
+        if not is_compared:
             return report
         found = check_lineage(self.stored.snapshot, dict(self._storage.options))
         return replace(report, findings=in_short([*report.findings, *found]))

@@ -41,7 +41,7 @@ def relayout(
     storage: Storage, order: Any, file_bytes: int | None, row_group_bytes: int | None
 ) -> Snapshot:
     """Write all files again in an order; samples keep their numbers. See `DerivedMethods.rechunk`."""
-    _check_bytes(file_bytes, row_group_bytes)
+    check_bytes(file_bytes, row_group_bytes)
     stored = StoredSamples(Snapshot.newest(storage, SAMPLES))
     sids = _sids_in(stored, order)
     group = row_group_bytes or ROW_GROUP_BYTES
@@ -77,7 +77,7 @@ def renumber(
     workers: Any,
 ) -> Snapshot:
     """Write all samples again in an order, with new numbers that ascend in it. See `DerivedMethods.rechunk`."""
-    _check_bytes(file_bytes, row_group_bytes)
+    check_bytes(file_bytes, row_group_bytes)
     run = run_of(workers)
     base = Snapshot.newest(storage, SAMPLES)
     base.check_writable()
@@ -124,7 +124,8 @@ def _sids_in(stored: StoredSamples, order: Any) -> Array:
     return ordered_sids(stored, order)
 
 
-def _check_bytes(file_bytes: Any, row_group_bytes: Any) -> None:
+def check_bytes(file_bytes: Any, row_group_bytes: Any) -> None:
+    """Raise InvalidOptionError unless sizes are whole numbers above 0, or None."""
     for name, value in (("file_bytes", file_bytes), ("row_group_bytes", row_group_bytes)):
         if value is not None and (type(value) is not int or value < 1):
             raise InvalidOptionError(

@@ -15,7 +15,7 @@ from tensorlake_spark.datasets.samples.dataset_table import DatasetTable
 from tensorlake_spark.delta.log import history, tags
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.errors import InvalidOptionError, flag
+from tensorlake_spark.errors import InvalidOptionError, check_flag
 from tensorlake_spark.lake.versions import Tagging
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class MaintenanceMethods(DatasetTable, Tagging):
         1
         """
         self._check_writable()
-        found = vacuum(self._storage, retention_hours, flag("dry_run", dry_run))
+        found = vacuum(self._storage, retention_hours, check_flag("dry_run", dry_run))
         self._show(Snapshot.newest(self._storage, SAMPLES))
         return found
 
@@ -212,7 +212,7 @@ class MaintenanceMethods(DatasetTable, Tagging):
         >>> report.ok, report.samples
         (True, 2)
         """
-        return check(self.stored.snapshot, flag("deep", deep))
+        return check(self.stored.snapshot, check_flag("deep", deep))
 
     def purge(
         self,
@@ -275,8 +275,8 @@ class MaintenanceMethods(DatasetTable, Tagging):
         (True, '1', [0, 2])
         """
         self._check_writable()
-        now, dry_run = flag("now", now), flag("dry_run", dry_run)
         self.stored  # noqa: B018 # raises
+        now, dry_run = check_flag("now", now), check_flag("dry_run", dry_run)
         receipt = purge(self._storage, sids, where, now, dry_run)
         self.refresh()
         return receipt

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from tensorlake_spark.errors import (
     TableNotFoundError,
     UnknownLabelError,
     did_you_mean,
+    is_iterable,
 )
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ class DatasetTable:
             raise InvalidOptionError(
                 f"columns={columns!r:.80} is one text; give a list of names, such as [{columns!r:.80}]"
             )
-        if not isinstance(columns, Iterable):
+        if not is_iterable(columns):
             raise InvalidOptionError(f"columns={columns!r:.80} is not a list of names")
         found = [*columns]
         for name in found:

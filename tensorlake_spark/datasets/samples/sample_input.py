@@ -21,7 +21,12 @@ from tensorlake_spark.datasets.types.media.recordings import Audio, Dicom, Video
 from tensorlake_spark.datasets.types.nested import Sequence as SequenceType
 from tensorlake_spark.datasets.types.tensors import ArrayType
 from tensorlake_spark.delta.log.requirements import SID
-from tensorlake_spark.errors import InvalidSampleError, InvalidSampleTypeError, did_you_mean
+from tensorlake_spark.errors import (
+    InvalidSampleError,
+    InvalidSampleTypeError,
+    did_you_mean,
+    is_iterable,
+)
 
 Columns = dict[str, Any]  # for each name a list, an ndarray or an Arrow array
 
@@ -147,7 +152,7 @@ def check_samples(samples: Any) -> None:
             "samples are a DataFrame of Spark, which executors add to a dataset: call "
             "tensorlake_spark.spark.write_samples(df, uri), or give df.toPandas() if it is small"
         )
-    known = isinstance(samples, Iterable) or hasattr(samples, "__arrow_c_stream__")
+    known = is_iterable(samples) or hasattr(samples, "__arrow_c_stream__")
     if isinstance(samples, (str, bytes)) or not known:
         raise InvalidSampleTypeError(
             f"samples are a mapping of columns, a list or an iterator of mappings, a pyarrow.Table or a "

@@ -20,7 +20,7 @@ from tensorlake_spark.datasets.types.base import (
 )
 from tensorlake_spark.datasets.types.nested import is_many
 from tensorlake_spark.datasets.types.tensors import ArrayType, Shape, check_float, converted
-from tensorlake_spark.errors import CorruptDataError, flag
+from tensorlake_spark.errors import CorruptDataError, check_flag
 
 FORMS = {
     "xyxy": "x1, y1, x2, y2",
@@ -100,7 +100,7 @@ class BoundingBox(Geometry):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_one_of(self.form, [*FORMS], "form")
-        object.__setattr__(self, "normalized", flag("normalized", self.normalized))
+        object.__setattr__(self, "normalized", check_flag("normalized", self.normalized))
         object.__setattr__(self, "dtype", check_float(self.dtype))
 
     def fixed(self) -> tuple[str, Shape | None]:
@@ -234,7 +234,7 @@ class Polygon(Type):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "normalized", flag("normalized", self.normalized))
+        object.__setattr__(self, "normalized", check_flag("normalized", self.normalized))
 
     def storage(self) -> pa.DataType:
         return pa.list_(pa.list_(pa.float32()))

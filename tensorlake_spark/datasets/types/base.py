@@ -7,7 +7,7 @@ import datetime as dt
 import decimal
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -20,9 +20,10 @@ from tensorlake_spark.errors import (
     InvalidOptionError,
     InvalidSampleError,
     InvalidSampleTypeError,
+    check_flag,
     check_text,
     did_you_mean,
-    flag,
+    is_iterable,
 )
 
 Array = np.ndarray[Any, Any]
@@ -129,7 +130,7 @@ class Type:
 
     def __post_init__(self) -> None:
         for name in ("nullable", "apart"):
-            object.__setattr__(self, name, flag(name, getattr(self, name)))
+            object.__setattr__(self, name, check_flag(name, getattr(self, name)))
 
     # ------------------------------------------------------------------ what it is
 
@@ -378,7 +379,8 @@ def as_tuple(values: Any, what: str) -> tuple[Any, ...]:
     InvalidOptionError
         If they are one text or no sequence.
     """
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+    # A set has no order: the next process would give its names other numbers. Of a mapping only the names would count.
+    if isinstance(values, (str, bytes, set, frozenset, Mapping)) or not is_iterable(values):
         raise InvalidOptionError(f"{what}={values!r:.80} is not a list or tuple")
     return tuple(values)
 

@@ -118,9 +118,10 @@ def quantization_of(given: Any) -> Quantization | None:
             ) from error
     if isinstance(value, Mapping):
         return _bounded(value)
-    if value == "none" or (isinstance(value, str) and value in KINDS and value not in BOUNDED):
-        return Quantization(value)
-    if isinstance(value, str) and value in BOUNDED:
+    name = value if isinstance(value, str) else None
+    if name == "none" or (name in KINDS and name not in BOUNDED):
+        return Quantization(name)
+    if name in BOUNDED:
         raise InvalidOptionError(
             f"quantize={value!r} is not complete: it needs a bound; write quantize={{{value!r}: 0.001}}"
         )

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.errors import InvalidOptionError, check_text
 from tensorlake_spark.loader.byte_size import byte_size
 
 DEFAULT_BYTES = 32 * 10**9
@@ -55,4 +55,5 @@ def _folder(text: Any, value: Any) -> Path:
         raise InvalidOptionError(
             f"cache={value!r:.200} names no folder; give one like '/mnt/ssd/cache:50GB'"
         )
+    check_text(text, "cache")
     return Path(text).expanduser()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.errors import InvalidOptionError, flag
+from tensorlake_spark.errors import InvalidOptionError, check_flag
 from tensorlake_spark.loader.frameworks.batch_values import (
     Batches,
     State,
@@ -44,7 +44,7 @@ def torch_samples(batches: Batches, pin_memory: bool = False) -> Any:
     InvalidOptionError
         `pin_memory` is neither True nor False.
     """
-    flag("pin_memory", pin_memory)
+    check_flag("pin_memory", pin_memory)
     framework("torch", "torch")
     return _class()(batches, pin_memory)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -21,7 +21,12 @@ from tensorlake_spark.delta.log.replaying.live_files import Array
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.log.time_travel import FILES_KEPT
 from tensorlake_spark.delta.store.storage import Storage, reaching
-from tensorlake_spark.errors import ConcurrentWriteError, InvalidOptionError, MissingDataError
+from tensorlake_spark.errors import (
+    ConcurrentWriteError,
+    InvalidOptionError,
+    MissingDataError,
+    is_iterable,
+)
 from tensorlake_spark.rows.row import is_data, is_of
 from tensorlake_spark.tensor.spec import check_id
 from tensorlake_spark.writing.pipeline import recomputed
@@ -94,7 +99,7 @@ def checked_ids(ids: Any) -> list[str]:
     >>> checked_ids(("x", "y"))
     ['x', 'y']
     """
-    if not isinstance(ids, Iterable) or isinstance(ids, bytes):
+    if isinstance(ids, bytes) or not is_iterable(ids):
         raise InvalidOptionError(f"{ids!r:.100} is not an id of a tensor, and not a list of them")
     found: dict[str, None] = {}
     for name in ids:
