@@ -18,6 +18,7 @@ from tensorlake_spark.errors import (
     InvalidQueryError,
     UnknownLabelError,
     did_you_mean,
+    is_iterable,
 )
 from tensorlake_spark.query.engine.read_report import ReadReport, report_of
 from tensorlake_spark.query.planning.plan import Plan
@@ -204,14 +205,15 @@ class View:
     def _checked(self, columns: Sequence[str] | None) -> list[str]:
         if columns is None:
             return self.names
-        if isinstance(columns, str):
-            raise InvalidOptionError(f"columns={columns!r:.80} is one text; give a list of names")
-        for name in columns:
-            if name not in self._plan.result.outputs:
+        if isinstance(columns, str) or not is_iterable(columns):
+            raise InvalidOptionError(f"columns={columns!r:.80} is not a list; give a list of names")
+        names = [*columns]  # once, because an iterator has them only once
+        for name in names:
+            if not isinstance(name, str) or name not in self._plan.result.outputs:
                 raise UnknownLabelError(
                     f"the view has no column {name!r:.80}{did_you_mean(name, self.names)}"
                 )
-        return [*columns]
+        return names
 
     def _type(self, name: str) -> Type:
         output = self._plan.result.outputs[name]

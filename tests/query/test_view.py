@@ -74,7 +74,7 @@ def test_batches(shapes, view):
     assert [row["labels"] for row in view] == view["labels"].tolist()
     with pytest.raises(tl.UnknownLabelError, match="did you mean 'labels'"):
         next(view.batches(["label"]))
-    with pytest.raises(tl.InvalidOptionError, match="is one text; give a list of names"):
+    with pytest.raises(tl.InvalidOptionError, match="is not a list; give a list of names"):
         view.to_arrow("labels")
     with pytest.raises(tl.InvalidQueryError, match="rows=0"):
         next(view.batches(rows=0))
@@ -171,3 +171,11 @@ def test_functions_refuse_groups_of_different_shapes_by_name(ragged):
     assert groups.query("SELECT x[0][0] AS first FROM dataset")["first"].tolist() == [1, 5, 1]
     with pytest.raises(tl.InvalidQueryError, match="are not numbers"):
         list(groups.query("SELECT array_mean(x) AS mean FROM dataset"))
+
+
+def test_names_from_an_iterator_are_read_once(view):
+    names = ["labels", "note"]
+    assert view.to_arrow(iter(names)).column_names == names
+    assert [*view.to_pandas(name for name in names)] == names
+    (batch,) = view.batches(iter(names))
+    assert [*batch] == names
