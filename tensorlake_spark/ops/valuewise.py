@@ -155,9 +155,10 @@ def astype(
     >>> astype(Elements._trusted(np.array([[0, 1]]), np.array([0.2, 7]), (2,)), int).values.tolist()
     [7]
     """
+    dtype = np.dtype(dtype)
     if not np.can_cast(x.dtype, dtype, casting):
         raise UnsupportedDtypeError(
-            f"casting={casting!r} does not let {x.dtype} become {np.dtype(dtype)}; casting='unsafe' converts it"
+            f"casting={casting!r} does not let {x.dtype} become {dtype}; casting='unsafe' converts it"
         )
     return mapped(x, lambda values: values.astype(dtype, copy=False))
 

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
+import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidTensorError, UnsupportedDtypeError
 from tensorlake_spark.layouts.testing.laws import DTYPES
 from tensorlake_spark.tensor.spec import TensorSpec, check_axes, check_id, dtype_name, dtype_of
@@ -58,3 +59,11 @@ def test_specs_check_themselves_and_pickle():
     for axes in (("a", "a"), ("1",), ("a",)):
         with pytest.raises(InvalidTensorError):
             check_axes(axes, 2)
+
+
+@pytest.mark.parametrize("given", [[], {}, {1}, np.array([1]), "\ud800", np.array("x")], ids=ascii)
+def test_what_is_no_dtype_is_named(given):
+    with pytest.raises(UnsupportedDtypeError, match="is no dtype"):
+        dtype_name(given)
+    with pytest.raises(TypeError):
+        tl.SparseTensor.from_dense(np.eye(2)).astype(given)

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
 from tensorlake_spark.indexing.coords import check_shape
+from tensorlake_spark.ops.elements import Elements
 from tensorlake_spark.ops.numpy_arguments import integer_of
 from tensorlake_spark.tensor.sparse.array import SparseTensor
 from tensorlake_spark.tensor.sparse.builder_view import BuilderView
@@ -82,6 +83,11 @@ class SparseBuilder(BuilderView):
         >>> SparseBuilder.of(SparseTensor.from_dense(np.eye(2)))[1, 1]
         np.float64(1.0)
         """
+        if not isinstance(x, Elements):
+            raise InvalidTensorError(
+                f"{x!r:.80} is {type(x).__name__}; a builder begins with a SparseTensor, such as "
+                "SparseTensor.from_dense(array), or with a shape: SparseBuilder(shape)"
+            )
         new = cls(x.shape, x.dtype)
         new._buffer.replace(x.places, x.values, x._coords)
         return new

@@ -416,3 +416,9 @@ def test_what_is_no_dtype_is_told():
         tl.SparseBuilder((4, 5), "no_such")
     with pytest.raises(UnsupportedDtypeError, match="'no_such' is no dtype of NumPy"):
         tl.SparseTensor.from_dense(np.eye(2)).astype("no_such")
+
+
+@pytest.mark.parametrize("given", [5, None, "x", np.eye(2), [[1, 0]]], ids=repr)
+def test_a_builder_of_what_is_no_tensor_is_told_what_to_give(given):
+    with pytest.raises(InvalidTensorError, match=r"SparseTensor.from_dense"):
+        tl.SparseBuilder.of(given)
