@@ -52,3 +52,9 @@ def test_what_is_wrong(options, says):
         checked_options(**{"batch_size": 8, **options})
     assert says in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("world", [2**21, 2**62, 2**70])
+def test_more_processes_than_there_can_be(world):
+    with pytest.raises(tl.InvalidOptionError, match=f"world_size={world} .* at most 1048576"):
+        checked_options(1, world_size=world)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass, fields
@@ -66,7 +67,8 @@ def check_limit(limit: Any) -> None:
 def history(snapshot: Snapshot, tensor_id: str | None, limit: int | None) -> pd.DataFrame:
     """Return the versions up to a snapshot's, newest first; see `TensorLake.history`."""
     wanted = (c for c in _commits(snapshot) if tensor_id is None or c.may_change(tensor_id))
-    return frame(list(islice(wanted, limit)))
+    most = None if limit is None else min(int(limit), sys.maxsize)  # islice takes no larger one
+    return frame(list(islice(wanted, most)))
 
 
 def frame(commits: list[Commit]) -> pd.DataFrame:

@@ -69,6 +69,7 @@ def test_history_up_to_a_limit_or_a_version(lake, x):
         lake.write("x", x, mode="append")
     assert [*lake.history(limit=2)["version"]] == [9, 8]
     assert [*lake.history("y", limit=2)["version"]] == [8, 6]
+    assert len(lake.history(limit=2**70)) == len(lake.history()), "more than islice takes"
     assert [*tl.open(lake.uri, version=6).history("y")["version"]] == [6, 4, 2]
     with pytest.raises(tl.InvalidOptionError, match="limit is -1"):
         lake.history(limit=-1)
