@@ -26,11 +26,9 @@ try:
     from sklearn.datasets import load_digits
     from torch import nn
 except ImportError as error:
-    print(
-        f"train_demo.py: {error}; what it needs comes with pip install 'tensorlake-spark[torch,images]' scikit-learn",
-        file=sys.stderr,
-    )
-    sys.exit(2)
+    MISSING = str(error)  # told by main, so that --help needs nothing
+else:
+    MISSING = ""
 
 OUT = Path("demo-output") / "train"
 EPOCHS = 3
@@ -181,6 +179,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--train", nargs=2, metavar=("DATASET", "CHECKPOINT"), help="only train")
     parser.add_argument("--slowly", type=float, default=0.0, help="seconds to wait after each step")
     given = parser.parse_args(argv)
+    if MISSING:
+        print(
+            f"train_demo.py: {MISSING}; what it needs comes with pip install 'tensorlake-spark[torch,images]' "
+            "scikit-learn",
+            file=sys.stderr,
+        )
+        return 2
     if given.train:
         train(given.train[0], Path(given.train[1]), given.slowly)
         return 0

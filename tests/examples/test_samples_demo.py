@@ -1,8 +1,12 @@
 """The demo of datasets: every answer is right, the picture shows what was asked for, and a wrong answer is found."""
 
+import runpy
+import sys
+
 import numpy as np
 import pytest
 from PIL import Image
+from places import ROOT
 
 import tensorlake_spark as tl
 
@@ -50,3 +54,17 @@ def test_a_wrong_answer_is_found(demo, capsys):
     samples[3] = {**samples[3], "embedding": samples[4]["embedding"]}
     assert not demo.ask(ds, samples)["embeddings equal NumPy's"]
     assert "nearest to sample 0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(["--help"], "0"), ([], "2")])
+def test_the_help_needs_nothing_and_a_run_says_what_is_missing(
+    monkeypatch, capsys, arguments, code
+):
+    script = str(ROOT / "examples" / "samples_demo.py")
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setattr(sys, "argv", [script, *arguments])
+    with pytest.raises(SystemExit, match=code):
+        runpy.run_path(script, run_name="__main__")
+    out, err = capsys.readouterr()
+    assert ("usage: samples_demo.py" in out) is (code == "0")
+    assert ("pip install 'tensorlake-spark[demo]'" in err) is (code == "2")

@@ -14,9 +14,18 @@ SCRIPT = ROOT / "examples" / "train_demo.py"
 
 def test_it_says_what_is_missing(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT)])
     with pytest.raises(SystemExit, match="2"):
-        runpy.run_path(str(SCRIPT))
+        runpy.run_path(str(SCRIPT), run_name="__main__")
     assert "pip install 'tensorlake-spark[torch,images]' scikit-learn" in capsys.readouterr().err
+
+
+def test_the_help_needs_nothing(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT), "--help"])
+    with pytest.raises(SystemExit, match="0"):
+        runpy.run_path(str(SCRIPT), run_name="__main__")
+    assert "--slowly" in capsys.readouterr().out
 
 
 @pytest.mark.torch
