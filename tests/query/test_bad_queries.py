@@ -1,5 +1,6 @@
 """Mistakes are refused at every door of this process: a dataset, the package, the command line."""
 
+import datetime as dt
 import json
 import re
 
@@ -87,3 +88,25 @@ def test_wrong_ranks_and_functions_name_the_sample(ds):
     finally:
         unregister_function("one_less")
         unregister_function("no_good")
+
+
+@pytest.mark.parametrize(
+    ("sql", "parameters", "said"),
+    [
+        ("label = :most", {"most": "x"}, r":most='x'; .*CAST .*\n {38}\^{5}$"),
+        ("label IN (:a, :b)", {"a": 1, "b": "x"}, r"given is :b='x'; .*\n {44}\^\^$"),
+        ("w < :most", {"most": True}, r"given is :most=True; .*\n {34}\^{5}$"),
+        ("label + :n > 0", {"n": b"x"}, "given is :n=b'x'"),
+        ("label BETWEEN :a AND :b", {"a": dt.date(2020, 1, 1), "b": 3}, r":a=datetime.date\(.*, :b=3"),
+    ],
+)  # fmt: skip
+def test_a_parameter_that_does_not_fit_is_named(ds, sql, parameters, said):
+    with pytest.raises(tl.InvalidQueryError) as caught:
+        len(ds.query(f"SELECT sid FROM dataset WHERE {sql}", parameters=parameters))
+    assert re.search(said, str(caught.value), re.DOTALL), caught.value
+
+
+def test_a_mistake_beside_a_parameter_keeps_its_place(ds):
+    sql = "SELECT sid FROM dataset WHERE label = :n AND sum(w) > upper(label)"
+    with pytest.raises(tl.InvalidQueryError, match="WHERE"):
+        len(ds.query(sql, parameters={"n": 3}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,9 @@ from tensorlake_spark.query.functions.tree_names import REMAINDERS, remainder_by
 from tensorlake_spark.query.language.mistakes import mistake, place_named
 from tensorlake_spark.query.planning.plan import Expand, Plan, Relation, Statement, Step
 from tensorlake_spark.query.planning.queries import output_nodes
+
+_OF_TYPES = ("Conversion Error", "Binder Error")
+"""How DuckDB begins what it says of values that do not fit."""
 
 
 class PlanRun:
@@ -66,7 +70,7 @@ class PlanRun:
         try:
             return session.rows(asked.sql, given)
         except InvalidQueryError as error:
-            raise _placed(self.plan.text, str(error)) from error
+            raise _placed(self.plan.text, str(error), given) from error
 
     def _step(self, step: Step, session: DuckSession) -> pa.Table:
         table = best_of_all(
@@ -151,11 +155,23 @@ def narrowed(table: pa.Table) -> pa.Table:
     return table
 
 
-def _placed(sql: str, said: str) -> InvalidQueryError:
-    """Return what DuckDB says of its text as a mistake in the text of the user."""
-    alone = re.search(r'column "(.+?)" must appear in the GROUP BY', said)
-    name = alone[1].replace("/", ".") if alone is not None else ""
+def _placed(sql: str, said: str, given: Mapping[str, Any]) -> InvalidQueryError:
+    """Return what DuckDB says of its text, and of the parameters in it, as a mistake in the text of the user."""
+    single = re.search(r'column "(.+?)" must appear in the GROUP BY', said)
+    name = single[1].replace("/", ".") if single is not None else ""
     found = re.search(rf"(?i)\b{re.escape(name)}\b", sql) if name else None
+    if found is None and given and said.startswith(_OF_TYPES):
+        # DuckDB names a value or a type, but not the parameter that it came from.
+        quoted = [n for n, value in given.items() if f"'{value}'" in said or f'"{value}"' in said]
+        names = quoted or [*given]
+        values = ", ".join(f":{name}={given[name]!r:.80}" for name in names)
+        spans = [re.search(rf"[:$]{re.escape(name)}\b", sql) for name in names]
+        alone = spans[0].span() if len(spans) == 1 and spans[0] else None
+        place = alone if quoted else place_named(sql, said) or alone
+        return mistake(
+            sql, place, f"{said}; given is {values}",
+            "a parameter needs the type of what it is compared with, or a CAST",
+        )  # fmt: skip
     if found is None:
         return mistake(sql, place_named(sql, said), said)
     return mistake(
