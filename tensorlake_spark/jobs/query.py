@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -79,6 +80,13 @@ parser.add_argument("--spark", action="store_true", help="run the query on Spark
 
 job_progress.add_option(parser)
 
+_OPTIONS_OF_ARGUMENTS = (
+    (r"parameters=\{'(\w+)': \.\.\.\}", r"--param \1=VALUE"),
+    (r"query\(sql, (\w+)=(\.\.\.|table)\)", r"--source \1=URI"),
+    (r"open the table, and give it as a source", "give the table as a source"),
+    (r"give types=\{.*\}$", "leave it out, or CAST it to a type"),
+)
+
 _FILES = (".parquet", ".csv")
 _DEFAULTS = defaults_of(parser, rows=20, words=[], progress=job_progress.EVERY)
 
@@ -90,6 +98,12 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
     """
 
     def work() -> dict[str, Any]:
+        try:
+            return run()
+        except InvalidOptionError as error:
+            raise type(error)(_as_options(str(error))) from error
+
+    def run() -> dict[str, Any]:
         args = parse(parser, arguments, _DEFAULTS)
         text, places = _asked(args)
         parameters = {name: _value(said) for name, said in pairs(args.param, "--param").items()}
@@ -104,6 +118,19 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
         return _here(args, query(text, parameters=parameters, **sources), options)
 
     return carry_out("query.py", work, arguments)
+
+
+def _as_options(said: str) -> str:
+    """Return what an error of Python's `query` says with the options of the command in the place of arguments.
+
+    Examples
+    --------
+    >>> _as_options("there is no source 'b'; give it: query(sql, b=...)")
+    "there is no source 'b'; give it: --source b=URI"
+    """
+    for argument, option in _OPTIONS_OF_ARGUMENTS:
+        said = re.sub(argument, option, said)
+    return said
 
 
 def _here(args: argparse.Namespace, view: View, options: dict[str, str]) -> dict[str, Any]:

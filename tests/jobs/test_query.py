@@ -172,3 +172,25 @@ def test_mistakes(ds, tmp_path, monkeypatch, capsys, arguments):
     assert main([one.format(uri=ds.uri) for one in arguments]) == 2
     assert told(capsys)[1]["status"] == "failed"
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("sql", "more", "said"),
+    [
+        ("SELECT label FROM dataset WHERE label = :n", [], "give it: --param n=VALUE"),
+        ("SELECT array_sum(x + :n) AS y FROM dataset", [], "give it: --param n=VALUE"),
+        ("SELECT label FROM other", [], "give it: --source other=URI"),
+        ("SELECT label FROM 'x.parquet'", [], "give the table as a source: --source name=URI"),
+        ("SELECT label FROM read_csv('x.csv')", [], "give the table as a source: --source name=URI"),
+        ("SELECT label, NULL AS n FROM dataset", ["--output", "new"], "leave it out, or CAST it to a type"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_told_in_options_of_the_command(
+    ds, tmp_path, monkeypatch, capsys, sql, more, said
+):
+    monkeypatch.chdir(tmp_path)
+    assert main([ds.uri, sql, *more]) == 2
+    message = told(capsys)[1]["error"]["message"]
+    assert said in message
+    assert "query(" not in message
+    assert "parameters=" not in message

@@ -195,7 +195,7 @@ def _parameter(node: Any, rows: _Rows) -> Values:
     if node.name not in rows.parameters:
         near = did_you_mean(node.name, rows.parameters)
         raise InvalidQueryError(
-            f"the parameter :{node.name} has no value{near or '; give parameters={...}'}"
+            f"the parameter :{node.name} has no value{near or f'; give it: parameters={{{node.name!r}: ...}}'}"
         )
     return Constant(parameter_value(node.name, rows.parameters[node.name]))
 

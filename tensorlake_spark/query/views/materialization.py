@@ -101,7 +101,7 @@ def _columns(
             kinds[name] = wanted or replace(view._type(name), apart=False)
             if kinds[name].storage() == pa.null():
                 raise InvalidOptionError(
-                    f"column {name!r} of the view has no value to tell its type by; give types="
+                    f"column {name!r} of the view has no value to tell its type by; give types={{{name!r}: ...}}"
                 )
             continue
         kinds[name] = view._type(name)
