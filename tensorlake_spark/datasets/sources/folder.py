@@ -185,6 +185,10 @@ def folder_of(path: str | os.PathLike[str], options: Mapping[str, str] | None = 
     ({'a-0.tar': 2, 'a-1.tar': 2}, ['b.txt'])
     """
     options = dict(options or {})
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidOptionError(
+            f"the source {path!r:.100} is {type(path).__name__}; name a folder, a file or a glob, as a text or a path"
+        )
     given = os.fspath(path)
     if not given:  # a variable of a script that is not set, and not all files of the machine
         raise InvalidOptionError("the source is an empty text; name a folder, a file or a glob")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.datasets.types.base import Place
+from tensorlake_spark.datasets.types.base import Place, check_one_of
 from tensorlake_spark.datasets.types.media.images import Image
 from tensorlake_spark.errors import (
     InvalidOptionError,
@@ -85,8 +85,7 @@ def column_format(formats: Iterable[str], wanted: str | None, where: str) -> str
     'png'
     """
     if wanted is not None:
-        if wanted not in STORED:
-            raise InvalidOptionError(f"image_format={wanted!r} is not one of {', '.join(STORED)}")
+        check_one_of(wanted, STORED, "image_format")
         return wanted
     count = Counter(formats)
     if len(count) == 1 and next(iter(count)) in STORED:

@@ -90,7 +90,7 @@ def source_of(
 
 def check_kind(kind: str) -> None:
     """Raise InvalidOptionError if there is no such kind of source."""
-    if kind not in ("auto", *KINDS):
+    if not isinstance(kind, str) or kind not in ("auto", *KINDS):
         raise InvalidOptionError(
             f"kind={kind!r} is not a kind of source{did_you_mean(kind, KINDS)}; there are auto, {', '.join(KINDS)}"
         )

@@ -44,7 +44,7 @@ def materialized(
     row_group_bytes: int | None,
 ) -> Dataset:
     """Return the dataset that is made of a view; see `View.materialize`."""
-    if links not in ("fetch", "keep"):
+    if not isinstance(links, str) or links not in ("fetch", "keep"):
         raise InvalidOptionError(
             f"links={links!r:.80} is neither 'fetch', which copies what they lead to, nor 'keep'"
         )

@@ -140,3 +140,9 @@ def test_links_are_followed_but_not_in_circles(tmp_path):
     found = folder_of(made)
     assert dict(found.sizes) == {"a/1.txt": 2, "a/file.txt": 2, "other/b/2.txt": 2}
     assert found.read("other/b/2.txt") == b".."
+
+
+@pytest.mark.parametrize("given", [5, None, [], b"x", ["a"]], ids=repr)
+def test_what_is_no_path_is_named(given):
+    with pytest.raises(InvalidOptionError, match="name a folder, a file or a glob"):
+        folder_of(given)

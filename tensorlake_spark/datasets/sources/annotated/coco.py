@@ -38,6 +38,7 @@ from tensorlake_spark.datasets.types import (
     as_type,
 )
 from tensorlake_spark.datasets.types import Sequence as SequenceOf
+from tensorlake_spark.datasets.types.base import check_one_of
 from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError
 
 _IMAGES = 4096  # of a piece: each reads the annotations from front to back once
@@ -80,8 +81,7 @@ class Coco(SampleSource):
         elif folder.named:
             folder = Folder(folder.uri, folder.options)
         regions = options.get("regions", "masks")
-        if regions not in _REGIONS:
-            raise InvalidOptionError(f"regions={regions!r} is not one of {', '.join(_REGIONS)}")
+        check_one_of(regions, _REGIONS, "regions")
         seen = survey(folder, names)
         images = _images(folder, names[0], seen, options.get("images"))
         wanted = options.get("image_format")
@@ -248,6 +248,8 @@ def _annotations(folder: Folder, said: Any) -> list[str]:
     """Return the names of the JSON files."""
     if said is not None:
         names = [said] if isinstance(said, str) else list_option("annotations", said) or []
+        if not names:
+            raise InvalidOptionError("annotations=[] names no file; leave it out, or name one")
         names = [name.removeprefix(f"{folder.uri}/").removeprefix("./") for name in names]
         for name in names:
             if name not in folder.sizes:

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tensorlake_spark.datasets.sources.annotated import coco
@@ -296,3 +297,17 @@ def test_a_caption_that_is_null_is_none(made, read_all):
     texts = [{"image_id": 3, "caption": text} for text in ("a", None, "b")]
     samples = read_all(source_of(made(annotations=texts), "coco"))
     assert [one["captions"] for one in samples] == [[], ["a", "b"]]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"annotations": []}, r"annotations=\[\] names no file"),
+        ({"regions": pd.NA}, "regions=<NA> is not one of masks"),
+        ({"regions": "mask"}, "did you mean 'masks'"),
+        ({"image_format": pd.NA}, "image_format=<NA> is not one of jpeg"),
+    ],
+)
+def test_options_of_a_wrong_kind_are_named(made, options, said):
+    with pytest.raises(InvalidOptionError, match=said):
+        source_of(made(), **options)
