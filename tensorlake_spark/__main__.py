@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from typing import Any
 
 from tensorlake_spark import __version__
 from tensorlake_spark.errors import did_you_mean
@@ -30,8 +31,23 @@ def main(arguments: list[str]) -> int:
             file=sys.stderr,
         )
         return 2
-    code: int = import_module(f"tensorlake_spark.jobs.{verb}").main(arguments[1:])
+    try:
+        job = import_module(f"tensorlake_spark.jobs.{verb}")
+    except ModuleNotFoundError as error:  # `ingest` needs Spark, and says so as a job does
+        return _without_spark(verb, arguments[1:], error)
+    code: int = job.main(arguments[1:])
     return code
+
+
+def _without_spark(verb: str, arguments: list[str], error: ModuleNotFoundError) -> int:
+    from tensorlake_spark.jobs.command import carry_out
+    from tensorlake_spark.spark.session import check_missing
+
+    def work() -> dict[str, Any]:
+        check_missing(error)
+        raise error
+
+    return carry_out(f"{verb}.py", work, arguments)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ imports pyspark.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tensorlake_spark.spark.session import local_session
+from tensorlake_spark.spark.session import check_missing, local_session
 
 if TYPE_CHECKING:
     from tensorlake_spark.spark import functions
@@ -44,7 +44,7 @@ __all__ = [
     "write_samples",
 ]
 
-# Late, so that local_session() can say in one line that pyspark is missing.
+# Late, so that each can say in one line that pyspark is missing.
 _LATE = {
     "SparkTensor": "computing.spark_tensor",
     "TensorDataSource": "source.data_source",
@@ -62,11 +62,14 @@ _LATE = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "functions":
-        return import_module(f"{__name__}.functions")
-    if name in _LATE:
-        return getattr(import_module(f"{__name__}.{_LATE[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name != "functions" and name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        module = import_module(f"{__name__}.{_LATE.get(name, name)}")
+    except ModuleNotFoundError as error:
+        check_missing(error)
+        raise
+    return module if name == "functions" else getattr(module, name)
 
 
 def __dir__() -> list[str]:

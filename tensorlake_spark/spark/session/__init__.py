@@ -6,6 +6,12 @@ May import every room of ``spark``.
 `java` finds a Java that Spark runs on.
 """
 
-from tensorlake_spark.spark.session.session import CONF, default_settings, fetch, local_session
+from tensorlake_spark.spark.session.session import (
+    CONF,
+    check_missing,
+    default_settings,
+    fetch,
+    local_session,
+)
 
-__all__ = ["CONF", "default_settings", "fetch", "local_session"]
+__all__ = ["CONF", "check_missing", "default_settings", "fetch", "local_session"]

@@ -42,6 +42,21 @@ def default_settings(s3: bool = False) -> dict[str, str]:
     return out
 
 
+def check_missing(error: ImportError) -> None:
+    """Raise MissingDependencyError, which says what to install, if an import failed because Spark is missing.
+
+    Examples
+    --------
+    >>> check_missing(ModuleNotFoundError("No module named 'pyspark'", name="pyspark"))
+    Traceback (most recent call last):
+    tensorlake_spark.errors.MissingDependencyError: Spark is not installed: pip install 'tensorlake-spark[spark]'
+    """
+    if (error.name or "").partition(".")[0] == "pyspark":
+        raise MissingDependencyError(
+            "Spark is not installed: pip install 'tensorlake-spark[spark]'"
+        ) from error
+
+
 def local_session(
     master: str = "local[2]",
     app_name: str = "tensorlake",
@@ -74,9 +89,8 @@ def local_session(
     try:
         from pyspark.sql import SparkSession
     except ImportError as error:
-        raise MissingDependencyError(
-            "Spark is not installed: pip install 'tensorlake-spark[spark]'"
-        ) from error
+        check_missing(error)
+        raise
     problem = java_problem()
     if problem:
         raise MissingDependencyError(problem)

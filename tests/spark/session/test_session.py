@@ -120,3 +120,49 @@ def test_a_machine_without_pyspark_is_told_in_one_line():
     )
     last = run(code).stderr.strip().splitlines()[-1]
     assert "pip install 'tensorlake-spark[spark]'" in last
+
+
+WITHOUT_SPARK = """
+import sys
+sys.modules["pyspark"] = None
+try:
+    {}
+except ImportError as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.parametrize(
+    "does",
+    [
+        "from tensorlake_spark.spark import register",
+        "from tensorlake_spark.spark import functions as tf",
+        "import tensorlake_spark.spark; tensorlake_spark.spark.query",
+        "import tensorlake_spark.spark; tensorlake_spark.spark.local_session()",
+    ],
+)
+def test_every_name_says_that_spark_is_missing(does):
+    done = run(WITHOUT_SPARK.format(does), PYTHONPATH=str(ROOT))
+    said = "MissingDependencyError Spark is not installed: pip install 'tensorlake-spark[spark]'"
+    assert done.stdout.strip() == said, done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["ingest", "--table", "t", "--id", "x", "x.npy"], ["query", "t", "SELECT 1", "--spark"]],
+)
+def test_a_command_says_that_spark_is_missing(arguments):
+    code = f"from tensorlake_spark.__main__ import main; sys.exit(main({arguments}))"
+    done = run(WITHOUT_SPARK.format(code), PYTHONPATH=str(ROOT))
+    assert done.returncode == 2, done.stderr
+    said = f"{arguments[0]}.py: Spark is not installed: pip install 'tensorlake-spark[spark]'"
+    assert done.stderr.strip() == said
+    assert '"type": "MissingDependencyError"' in done.stdout
+
+
+def test_another_import_that_fails_is_not_taken_for_spark():
+    code = WITHOUT_SPARK.replace('["pyspark"]', '["grpc_of_nobody"]').format(
+        "sys.modules['tensorlake_spark.spark.queries'] = None; "
+        "from tensorlake_spark.spark import query"
+    )
+    assert run(code, PYTHONPATH=str(ROOT)).stdout.startswith("ModuleNotFoundError")
