@@ -9,6 +9,7 @@ from tensorlake_spark.errors import (
     CorruptDataError,
     InvalidOptionError,
     MissingDataError,
+    MissingDependencyError,
     TensorLakeError,
 )
 
@@ -36,7 +37,8 @@ def unread_error(sample: str, error: Exception, skips: bool) -> Exception:
     if gone is not None and kind is not MissingDataError:
         kind = MissingDataError
         said = f"the file {gone}".rstrip() + _GONE
-    if kind in (InvalidOptionError, MissingDataError):  # it says what to change
+    if kind in (InvalidOptionError, MissingDataError, MissingDependencyError):
+        # It says what to change; no other sample can be read either.
         return kind(f"{sample}: {said}")
     remedy = (
         "those that were tried in its place cannot be read either: check the dataset by check()"

@@ -6,6 +6,7 @@ from tensorlake_spark.errors import (
     CorruptDataError,
     InvalidOptionError,
     MissingDataError,
+    MissingDependencyError,
     MissingLinkError,
     StorageError,
 )
@@ -79,3 +80,12 @@ def test_a_link_to_nothing_is_no_file_of_the_table():
 
 def test_when_others_were_tried_too():
     assert "check()" in str(unread_error("sample 7", ValueError("x"), skips=True))
+
+
+@pytest.mark.parametrize("skips", [False, True])
+def test_a_package_that_is_missing_is_no_fault_of_the_sample(skips):
+    """It said that on_error="skip" helps, or to check the dataset."""
+    given = MissingDependencyError("images need the package pillow: pip install pillow")
+    found = unread_error("sample 7", given, skips)
+    assert type(found) is MissingDependencyError
+    assert str(found) == f"sample 7: {given}"
