@@ -40,12 +40,15 @@ def _is_session(value: Any) -> bool:
 
 
 def _is_integer(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        return False
+    return -(2**63) <= int(value) < 2**63  # Spark has no longer ones
 
 
 def _is_list(value: Any, holds: Callable[[Any], bool]) -> bool:
     is_list = isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes))
-    return is_list and all(map(holds, value))
+    # An array without axes is no list.
+    return is_list and getattr(value, "ndim", 1) > 0 and all(map(holds, value))
 
 
 _KEYS = (str, int, np.integer, slice, type(...), type(None), tuple, list, np.ndarray)
@@ -55,18 +58,27 @@ COLUMN = Kind("a Column or the name of one", lambda value: isinstance(value, (Co
 EXPRESSION = Kind("a Column", lambda value: isinstance(value, Column))
 FLAG = Kind("True or False", lambda value: isinstance(value, (bool, np.bool_)))
 FRAME = Kind("a DataFrame of Spark", lambda value: isinstance(value, DataFrame))
-INTEGER = Kind("an integer", _is_integer)
-INTEGERS = Kind("a sequence of integers", lambda value: _is_list(value, _is_integer))
+INTEGER = Kind("an integer of 64 bits", _is_integer)
+INTEGERS = Kind("a sequence of integers of 64 bits", lambda value: _is_list(value, _is_integer))
 MAPPING = Kind("a mapping", lambda value: isinstance(value, Mapping))
 NAMES = Kind(
     "a sequence of names", lambda value: _is_list(value, lambda name: isinstance(name, str))
 )
 NOTHING = Kind("None", lambda value: value is None)
-NUMBER = Kind("a number", lambda value: isinstance(value, (int, float)))
+NUMBER = Kind("a number of 64 bits", lambda v: isinstance(v, (bool, float)) or _is_integer(v))
 PATH = Kind("a path or the name of a table", lambda value: isinstance(value, (str, os.PathLike)))
 SESSION = Kind("a SparkSession", _is_session)
 TEXT = Kind("a text", lambda value: isinstance(value, str))
 TIME = Kind("a time or its text", lambda value: isinstance(value, (str, dt.datetime)))
+
+
+def check_argument(function: str, parameter: str, value: Any, kind: Kind) -> None:
+    """Raise InvalidOptionError if the argument of a function is not of a kind."""
+    if not kind.holds(value):
+        raise InvalidOptionError(
+            f"{function}({parameter}={value!r:.80}): {parameter} is of type {type(value).__name__}; {function} takes "
+            f"{kind.name} there"
+        )
 
 
 def takes(**kinds: Kind) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -89,7 +101,8 @@ def takes(**kinds: Kind) -> Callable[[Callable[P, R]], Callable[P, R]]:
     ...     return 2 * n
     >>> double("a")
     Traceback (most recent call last):
-    tensorlake_spark.errors.InvalidOptionError: double(n='a'): n is of type str; double takes an integer there
+    tensorlake_spark.errors.InvalidOptionError: double(n='a'): n is of type str; double takes an integer of 64 bits \
+there
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -106,11 +119,7 @@ def takes(**kinds: Kind) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 value = given[parameter]
                 values = value if signature.parameters[parameter].kind is many else (value,)
                 for one in values:
-                    if not kind.holds(one):
-                        raise InvalidOptionError(
-                            f"{name}({parameter}={one!r:.80}): {parameter} is of type {type(one).__name__}; {name} "
-                            f"takes {kind.name} there"
-                        )
+                    check_argument(name, parameter, one, kind)
             return function(*args, **kwargs)
 
         return checked

@@ -133,7 +133,12 @@ def check_log_store(session: SparkSession, uri: str) -> None:
         check_log_store(spark, "s3a://bucket/lake")
         tf.metadata_rows(found).write.format("delta").mode("append").save("s3a://bucket/lake")
     """
-    parts = urlsplit(uri)
+    # Late: other functions of this module are for processes without pyspark.
+    from tensorlake_spark.spark.cluster.arguments import PATH, SESSION, check_argument
+
+    check_argument("check_log_store", "session", session, SESSION)
+    check_argument("check_log_store", "uri", uri, PATH)
+    parts = urlsplit(os.fspath(uri))
     scheme = parts.scheme.lower() or _default_scheme(session)
     if scheme == "file":
         if _started_with(session, "spark.delta.logStore.file.impl") in (None, _LOCAL_LOG_STORE):

@@ -18,6 +18,7 @@ from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
 from tensorlake_spark.layouts import stored_layout
+from tensorlake_spark.spark.cluster.arguments import SESSION, takes
 from tensorlake_spark.spark.cluster.s3a import settings_of_session
 from tensorlake_spark.spark.source.label_columns import labelled_schema
 from tensorlake_spark.spark.source.read.feature_reader import (
@@ -136,11 +137,17 @@ def _schema_of(spec: TensorSpec, options: ReadOptions) -> StructType:
     return labelled_schema(spec) if options.labels else cell_schema(spec)
 
 
+@takes(session=SESSION)
 def register(session: SparkSession) -> None:
     """Make ``format("tensor")`` known to a session, and pass on the session's settings of S3 (``fs.s3a.*``).
 
     A session finds the format without this if the package ``pyspark_tensorlake`` is installed. S3 is then reached
     only by the options of a read or write and by the environment.
+
+    Raises
+    ------
+    InvalidOptionError
+        If it is no session.
     """
     session.dataSource.register(_configured(settings_of_session(session)))
 
