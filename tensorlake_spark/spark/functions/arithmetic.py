@@ -21,11 +21,18 @@ Array = np.ndarray[Any, Any]
 _PIECE = 1 << 15  # elements: as float64 they fit a core's cache
 
 
+def _check_listed(what: str, given: Any) -> None:
+    """Raise InvalidTensorError for a number of SQL, which comes as a column of them, in the place of an array."""
+    if isinstance(given, Numbers):
+        raise InvalidTensorError(f"{what} are an array of integers; write array(0), not 0")
+
+
 def _axes(x: Array, axes: Sequence[int] | None) -> tuple[int, ...]:
     """Return axes of a tensor as axes of a stack; all of them for none."""
     ndim = x.ndim - 1
     if axes is None:
         return tuple(range(1, x.ndim))
+    _check_listed("axes", axes)
     for axis in axes:
         if axis is None or not -ndim <= axis < ndim:
             raise InvalidTensorError(f"axis {axis} is out of bounds for shape {x.shape[1:]}")
@@ -128,6 +135,7 @@ def argmax(x: Array) -> Array:
 
 def argmax_along(x: Array, axes: Sequence[int]) -> Array:
     """Return along one axis the index of the first of the greatest elements."""
+    _check_listed("axes", axes)
     if len(axes) != 1:
         raise InvalidTensorError(f"one axis, not {len(axes)}: {tuple(axes)}")
     return np.asarray(x.argmax(axis=_axes(x, axes)[0]))
@@ -208,6 +216,7 @@ def take_slice(x: Array, text: str) -> Array:
 
 def get(x: Array, index: Sequence[int]) -> Array:
     """Return one element of each tensor."""
+    _check_listed("indices", index)
     if len(index) != x.ndim - 1 or None in index:
         raise InvalidTensorError(f"one index for each of {x.ndim - 1} axes, not {tuple(index)}")
     select_simple(tuple(index), x.shape[1:])

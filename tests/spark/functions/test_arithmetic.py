@@ -122,3 +122,14 @@ def test_numbers_that_fit_become_tensors():
             made([1.0, 0.0], dtype), np.array([1, 0]).astype(kind), strict=True
         )
     np.testing.assert_array_equal(made([0.1, np.nan], "float32"), np.array([0.1, np.nan], "f4"))
+
+
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [("tensor_sum_axes", "axes"), ("tensor_max_axes", "axes"), ("tensor_argmax_axis", "axes"), ("tensor_get", "indices")],
+)  # fmt: skip
+def test_a_number_in_the_place_of_an_array_is_told(name, what, number):
+    """As in tensor_sum_axes(t, 0): it ended in "truth value of an array is ambiguous"."""
+    with pytest.raises(tl.InvalidTensorError, match=f"{what} are an array of integers; write arr"):
+        call(name, tensor(np.eye(2)), pa.array([number]))
