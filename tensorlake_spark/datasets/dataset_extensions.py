@@ -210,12 +210,12 @@ class DoorMethods:
         owner._check_writable()
         owner.stored  # noqa: B018 # raises
         saved_views.check_name(name)
-        check_flag("replace", replace)
+        replace = check_flag("replace", replace)
         if not isinstance(view, QueryView):
             raise InvalidOptionError(
                 f"view={type(view).__name__} is not a View; ds.query(...) returns one"
             )
-        saved_views.save(owner._storage, name, kept(view, owner), check_flag("replace", replace))
+        saved_views.save(owner._storage, name, kept(view, owner), replace)
         owner.refresh()
 
     def view(self, name: str) -> View:
