@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, groupby
+from itertools import accumulate, chain, groupby
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -420,8 +420,9 @@ def _mapped(
         with reading(snapshot.storage, file.path):
             maps[file.path] = snapshot.maps.map(snapshot.storage, file.path)
     target = _job_bytes(read_plan.n_bytes, job_bytes)
+    count = max(1, round(read_plan.n_bytes / target))
     batches = max(1, -(-(target - 1) // batch_bytes))
-    runs = _runs(pieces(snapshot, read_plan, target // batches + 1), target)
+    runs = _runs(pieces(snapshot, read_plan, 0), count, batches)
     if len(runs) == 1 or one_by_one:  # another thread would only be waited for
         for run in runs:
             yield work(run, maps[run[0].path])
@@ -429,18 +430,17 @@ def _mapped(
     yield from in_order(lambda some: work(some, maps[some[0].path]), runs)
 
 
-def _runs(some: Sequence[ScanPiece], target: int) -> list[list[ScanPiece]]:
-    """Put neighbouring pieces of a file together up to about a number of bytes, so that little is left for the last."""
-    out: list[list[ScanPiece]] = []
-    size = 0
-    for piece in some:
-        if out and out[-1][0].path == piece.path and size + piece.nbytes // 2 <= target:
-            out[-1].append(piece)
-            size += piece.nbytes
-        else:
-            out.append([piece])
-            size = piece.nbytes
-    return out
+def _runs(groups: Sequence[ScanPiece], count: int, batches: int) -> list[list[ScanPiece]]:
+    """Cut row groups into so many runs of about the same bytes, each of some batches, so that no thread ends late."""
+    ends = [*accumulate(group.nbytes for group in groups)]
+    share = count * batches / max([1, *ends[-1:]])
+    middles = [end - group.nbytes / 2 for group, end in zip(groups, ends, strict=True)]
+    places = [(group.path, int(at * share)) for group, at in zip(groups, middles, strict=True)]
+    out: dict[tuple[str, int], list[ScanPiece]] = {}
+    for (path, place), same in groupby(range(len(groups)), places.__getitem__):
+        (piece,) = joined([groups[n] for n in same])
+        out.setdefault((path, place // batches), []).append(piece)
+    return [*out.values()]
 
 
 def _job_bytes(total: int, job_bytes: int = JOB_BYTES) -> int:

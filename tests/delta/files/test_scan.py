@@ -1,0 +1,37 @@
+"""How what is read is cut into work for threads; that it is read rightly is seen with every layout."""
+
+from itertools import groupby
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tensorlake_spark.delta.files.scan import ScanPiece, _runs
+
+sizes = st.lists(st.lists(st.integers(1, 1000), min_size=1, max_size=30), min_size=1, max_size=3)
+
+
+@given(sizes, st.integers(1, 9), st.integers(1, 3))
+def test_runs_have_all_row_groups_in_order_and_are_as_large_as_each_other(files, count, batches):
+    groups = [
+        ScanPiece(f"{name}", (n,), nbytes, 7)
+        for name, of_file in enumerate(files)
+        for n, nbytes in enumerate(of_file)
+    ]
+    runs = _runs(groups, count, batches)
+    read = [(p.path, n) for run in runs for p in run for n in p.row_groups]
+    assert read == [(group.path, *group.row_groups) for group in groups]
+    assert all(len({piece.path for piece in run}) == 1 for run in runs), "a run has one map"
+    most, total = max(group.nbytes for group in groups), sum(group.nbytes for group in groups)
+    assert all(sum(p.nbytes for p in run) <= total / count + most for run in runs)
+    assert all(p.nbytes <= total / count / batches + most for run in runs for p in run)
+    assert len(runs) <= count + len(files) - 1
+    assert all(len(run) <= batches for run in runs)
+    assert [path for path, _ in groupby(read, lambda one: one[0])] == [
+        f"{name}" for name in range(len(files))
+    ]
+
+
+def test_ten_and_a_half_row_groups_are_no_sixth_run():
+    groups = [ScanPiece("a", (n,), 18, 7) for n in range(10)] + [ScanPiece("a", (10,), 9, 7)]
+    assert [len(run[0].row_groups) for run in _runs(groups, 4, 1)] == [3, 2, 3, 3]
+    assert _runs([], 4, 1) == []
