@@ -12,7 +12,7 @@ from tensorlake_spark.datasets.interchange.hugging_face import (
     hugging_face,
     to_features,
 )
-from tensorlake_spark.datasets.interchange.notebook import SHOWN, samples_table
+from tensorlake_spark.datasets.interchange.notebook import SHOWN, samples_table, shown_value
 from tensorlake_spark.datasets.samples.dataset_table import DatasetTable
 from tensorlake_spark.datasets.samples.sample_reading import (
     read_table,
@@ -101,7 +101,11 @@ class InterchangeMethods(DatasetTable):
         if not len(self):
             return {name: [] for name in names}
         table = read_table(self.parts, names, positions, views=True)
-        return {name: self.type_of(name).decode(whole(column_of(table, name))) for name in names}
+        columns = {name: (self.type_of(name), whole(column_of(table, name))) for name in names}
+        return {
+            name: [shown_value(kind, array.slice(n, 1)) for n in range(len(array))]
+            for name, (kind, array) in columns.items()
+        }
 
 
 def _samples_for_hf(
