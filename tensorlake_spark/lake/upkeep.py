@@ -104,7 +104,8 @@ class Upkeep(Table):
         Parameters
         ----------
         retention_hours : float, optional
-            By default the table's own retention (a week). 0 also deletes files of writers at work now.
+            By default the table's own retention (a week). A part of an hour counts as a whole one. 0 also deletes files
+            of writers at work now.
         dry_run : bool
             Only name the files.
 

@@ -150,7 +150,8 @@ class MaintenanceMethods(DatasetTable, Tagging):
         Parameters
         ----------
         retention_hours : float, optional
-            Younger versions are kept. By default the retention of the table, which is a week unless it sets another.
+            Younger versions are kept. By default the retention of the table, which is a week unless it sets another. A
+            part of an hour counts as a whole one. 0 also deletes files of writers at work now.
         dry_run : bool
             Whether only to return the paths, and to delete nothing.
 
