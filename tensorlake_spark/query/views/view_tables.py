@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from tensorlake_spark.errors import TensorLakeError
 from tensorlake_spark.query.sources.source_columns import Lazy, Output, Stored
 
 if TYPE_CHECKING:
@@ -53,11 +54,14 @@ def frame_of(view: View, names: Sequence[str]) -> pd.DataFrame:
 
 
 def html_of(view: View) -> str:
-    """Return the text and the first rows of a view, for a notebook."""
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(_brief(v))}</td>" for v in row.values()) + "</tr>"
-        for row in view[:_SHOWN]
-    )
+    """Return the text and the first rows of a view, for a notebook; or why these cannot be read."""
+    try:
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(_brief(v))}</td>" for v in row.values()) + "</tr>"
+            for row in view[:_SHOWN]
+        )
+    except TensorLakeError as error:
+        rows = f"<tr><td colspan={len(view.names)}><i>{html.escape(str(error))}</i></td></tr>"
     head = "".join(f"<th>{html.escape(name)}</th>" for name in view.names)
     return f"<p>{html.escape(view.text)}</p><table><tr>{head}</tr>{rows}</table><p>{len(view)} rows</p>"
 

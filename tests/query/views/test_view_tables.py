@@ -69,3 +69,17 @@ def test_a_column_without_values_is_one_of_nulls(sparse, where, count):
     table = sparse.query(f"SELECT x * 2 AS y, n FROM dataset WHERE {where}").to_arrow()
     assert table.schema.field("y").type == pa.null()
     assert len(table) == table["y"].null_count == count
+
+
+def test_rows_that_cannot_be_read_are_told_in_the_table(shapes, monkeypatch):
+    view = shapes.ds.query("SELECT images, note FROM dataset")
+    assert "<i>" not in view._repr_html_()
+
+    def damaged(*_, **__):
+        raise tl.CorruptDataError("<image> 3 is damaged")
+
+    monkeypatch.setattr("tensorlake_spark.query.view.View.__getitem__", damaged)
+    shown = view._repr_html_()
+    assert "SELECT images" in shown
+    assert "<td colspan=2><i>&lt;image&gt; 3 is damaged</i></td>" in shown
+    assert "60 rows" in shown
