@@ -245,7 +245,7 @@ def check_flag(name: str, value: Any) -> bool:
 
 
 def is_iterable(value: Any) -> bool:
-    """Whether a loop can run over a value.
+    """Whether a loop can run over a value; none is begun, for that of a loader starts threads.
 
     An array of NumPy without axes has the method for it, and raises when it is called.
 
@@ -254,11 +254,27 @@ def is_iterable(value: Any) -> bool:
     >>> is_iterable(["a"]), is_iterable(5)
     (True, False)
     """
-    try:
-        iter(value)
-    except TypeError:
-        return False
-    return True
+    return isinstance(value, Iterable) and getattr(value, "ndim", 1) != 0
+
+
+def listed_columns(columns: Any) -> list[Any]:
+    """Return what stands for names of columns as a list; raise InvalidOptionError if it is none.
+
+    Examples
+    --------
+    >>> listed_columns(iter(["a", "b"]))
+    ['a', 'b']
+    >>> listed_columns("a")
+    Traceback (most recent call last):
+    tensorlake_spark.errors.InvalidOptionError: columns='a' is one text; give a list of names, such as ['a']
+    """
+    if isinstance(columns, str):
+        raise InvalidOptionError(
+            f"columns={columns!r:.80} is one text; give a list of names, such as [{columns!r:.80}]"
+        )
+    if not is_iterable(columns):
+        raise InvalidOptionError(f"columns={columns!r:.80} is not a list of names")
+    return [*columns]
 
 
 def __getattr__(name: str) -> Any:

@@ -211,3 +211,17 @@ def test_a_set_is_refused_where_the_order_counts(places, act):
 def test_values_that_can_not_be_compared_are_named(places, act, value):
     with pytest.raises(errors.InvalidOptionError):
         act(places, value)
+
+
+def test_whether_a_loop_can_run_is_told_without_beginning_one():
+    class Epochs:
+        begun = 0
+
+        def __iter__(self):
+            self.begun += 1
+            return iter(())
+
+    epochs = Epochs()
+    assert errors.is_iterable(epochs)
+    assert epochs.begun == 0
+    assert not errors.is_iterable(np.array(1))

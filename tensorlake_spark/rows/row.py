@@ -21,7 +21,6 @@ from tensorlake_spark.tensor.spec import STORED_AXES, TensorSpec, dtype_name
 
 CORNER = pa.struct([pa.field(f"d{k}", pa.int64()) for k in range(STORED_AXES)])
 
-_INT64 = pa.int64()
 _CORNER_FIELDS = list(CORNER)
 
 SCHEMA = pa.schema(
@@ -138,10 +137,10 @@ def _corner_array(corners: Sequence[Sequence[int]]) -> pa.StructArray:
             pa.array([c[k] if k < len(c) else None for c in corners], pa.int64())
             for k in range(STORED_AXES)
         ]
-        return pa.StructArray.from_arrays(leaves, fields=list(CORNER))
+        return pa.StructArray.from_arrays(leaves, fields=_CORNER_FIELDS)
     ndim = max(ranks, default=0)
     columns = np.array(corners, np.int64).reshape(count, ndim)
-    none = pa.nulls(count, _INT64)
+    none = pa.nulls(count, pa.int64())
     leaves = [pa.array(columns[:, k]) for k in range(ndim)] + [none] * (STORED_AXES - ndim)
     return pa.StructArray.from_arrays(leaves, fields=_CORNER_FIELDS)
 

@@ -104,12 +104,13 @@ def dtype_name(dtype: Any) -> str:
     ('float32', 'datetime64[ns]')
     """
     try:
-        hash(dtype)  # a list and an array have none
-    except TypeError:
+        return _dtype_name(dtype)
+    except UnsupportedDtypeError:
+        raise
+    except TypeError:  # a list and an array cannot be looked up
         raise UnsupportedDtypeError(
             f"{dtype!r:.80} is no dtype that can be stored; give one of NumPy, such as 'float32'"
         ) from None
-    return _dtype_name(dtype)
 
 
 @lru_cache(maxsize=256)

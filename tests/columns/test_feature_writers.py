@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 import pytest
+from races import before_call
 
 import tensorlake_spark as tl
 from tensorlake_spark.columns import feature_commits
@@ -17,17 +18,7 @@ BYTES = pa.table({"n": pa.array([7, 8], "int8")})
 def before_commit(monkeypatch):
     """Have another writer commit a change just before the next change of this one is committed."""
 
-    def arrange(other):
-        commit_all = feature_commits.commit_all
-
-        def late(*args):
-            monkeypatch.setattr(feature_commits, "commit_all", commit_all)
-            other()
-            return commit_all(*args)
-
-        monkeypatch.setattr(feature_commits, "commit_all", late)
-
-    return arrange
+    return lambda other: before_call(monkeypatch, feature_commits, "commit_all", other)
 
 
 def test_features_of_a_new_dtype_do_not_fit_rows_that_were_appended_meanwhile(lake, before_commit):

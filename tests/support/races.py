@@ -3,13 +3,18 @@
 from tensorlake_spark.writing import transaction_commit
 
 
+def before_call(monkeypatch, owner, name, work):
+    """Have some work done, once, right before the next call of a function of a module."""
+    function = getattr(owner, name)
+
+    def late(*arguments):
+        monkeypatch.setattr(owner, name, function)
+        work()
+        return function(*arguments)
+
+    monkeypatch.setattr(owner, name, late)
+
+
 def before_commit(monkeypatch, work):
     """Have some work done, once, when the next transaction is about to commit: after its last look at the table."""
-    commit = transaction_commit.commit
-
-    def late(*args):
-        monkeypatch.setattr(transaction_commit, "commit", commit)
-        work()
-        return commit(*args)
-
-    monkeypatch.setattr(transaction_commit, "commit", late)
+    before_call(monkeypatch, transaction_commit, "commit", work)

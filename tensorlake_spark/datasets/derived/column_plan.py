@@ -21,7 +21,7 @@ from tensorlake_spark.datasets.types.base import Type, as_type
 from tensorlake_spark.datasets.types.nested import link_in, target_of
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.errors import InvalidOptionError, did_you_mean, is_iterable
+from tensorlake_spark.errors import InvalidOptionError, did_you_mean, listed_columns
 from tensorlake_spark.tensor.spec import dtype_of
 
 Array = np.ndarray[Any, Any]
@@ -71,6 +71,14 @@ class Recoded:
         return self.origin.parts
 
 
+def check_link_option(links: Any) -> None:
+    """Raise InvalidOptionError unless it says what a copy does with links."""
+    if not isinstance(links, str) or links not in ("fetch", "keep"):
+        raise InvalidOptionError(
+            f"links={links!r:.80} is neither 'fetch', which copies what they lead to, nor 'keep'"
+        )
+
+
 def chosen_types(
     schema: SampleSchema,
     columns: Sequence[str] | None,
@@ -85,19 +93,13 @@ def chosen_types(
     InvalidOptionError
         If there is no such column, or an option is none.
     """
-    if not isinstance(links, str) or links not in ("fetch", "keep"):
-        raise InvalidOptionError(
-            f"links={links!r:.80} is neither 'fetch', which copies what they lead to, nor 'keep'"
-        )
-    if isinstance(columns, str):
-        raise InvalidOptionError(f"columns={columns!r:.80} is one text; give a list of names")
-    if columns is not None and not is_iterable(columns):
-        raise InvalidOptionError(f"columns={columns!r:.80} is not a list of names")
+    check_link_option(links)
+    given = [*schema] if columns is None else listed_columns(columns)
     if types is not None and not isinstance(types, Mapping):
         raise InvalidOptionError(
             f"types={types!r:.80} does not map names of columns to types; give {{name: type}}"
         )
-    names = [*schema] if columns is None else list(dict.fromkeys(columns))
+    names = list(dict.fromkeys(given))
     for name in (*names, *(types or {})):
         if name not in schema:
             raise InvalidOptionError(

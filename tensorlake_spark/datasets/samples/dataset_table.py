@@ -25,7 +25,7 @@ from tensorlake_spark.errors import (
     TableNotFoundError,
     UnknownLabelError,
     did_you_mean,
-    is_iterable,
+    listed_columns,
 )
 
 if TYPE_CHECKING:
@@ -153,13 +153,7 @@ class DatasetTable:
     def _names(self, columns: Sequence[str] | None, sid: bool = False) -> list[str]:
         if columns is None:
             return list(self.schema)
-        if isinstance(columns, str):
-            raise InvalidOptionError(
-                f"columns={columns!r:.80} is one text; give a list of names, such as [{columns!r:.80}]"
-            )
-        if not is_iterable(columns):
-            raise InvalidOptionError(f"columns={columns!r:.80} is not a list of names")
-        found = [*columns]
+        found = listed_columns(columns)
         for name in found:
             if not isinstance(name, str):
                 raise InvalidOptionError(f"columns has {name!r:.80} in it, which is not a name")

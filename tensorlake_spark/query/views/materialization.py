@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from tensorlake_spark.datasets.dataset import Dataset
+from tensorlake_spark.datasets.derived.column_plan import check_link_option
 from tensorlake_spark.datasets.derived.dataset_copy import (
     Rows,
     Selection,
@@ -44,10 +45,7 @@ def materialized(
     row_group_bytes: int | None,
 ) -> Dataset:
     """Return the dataset that is made of a view; see `View.materialize`."""
-    if not isinstance(links, str) or links not in ("fetch", "keep"):
-        raise InvalidOptionError(
-            f"links={links!r:.80} is neither 'fetch', which copies what they lead to, nor 'keep'"
-        )
+    check_link_option(links)
     for name in types:
         if name not in view.names:
             raise InvalidOptionError(

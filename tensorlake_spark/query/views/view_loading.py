@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tensorlake_spark.errors import InvalidOptionError, did_you_mean, is_iterable
+from tensorlake_spark.errors import InvalidOptionError, did_you_mean, listed_columns
 from tensorlake_spark.loader.columns.picture_reading import is_picture
 from tensorlake_spark.loader.epoch_samples import Selection
 from tensorlake_spark.loader.loader import Loader
@@ -81,11 +81,7 @@ def _narrowed(view: View, where: Any) -> View:
 def _checked(view: View, columns: Any) -> list[str]:
     if columns is None:
         return view.names
-    if isinstance(columns, str):
-        raise InvalidOptionError(f"columns={columns!r:.80} is one text; give a list of names")
-    if not is_iterable(columns):
-        raise InvalidOptionError(f"columns={columns!r:.80} is not a list of names")
-    names = [*columns]
+    names = listed_columns(columns)
     if not names:
         raise InvalidOptionError("columns=[] is empty; a loader delivers at least one column")
     view.dataset_columns(names)  # raises for a name that is not there

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as f
+from races import before_call
 from small_datasets import COLUMNS, SIZES, make_dataset, picture
 
 import tensorlake_spark as tl
@@ -188,17 +189,12 @@ def test_a_batch_is_written_once(spark, tmp_path):
 
 def test_two_runs_of_one_batch_at_the_same_time_add_it_once(spark, tmp_path, monkeypatch):
     uri = str(tmp_path / "ds")
-    commit_files, others = frame_writing.commit_files, []
+    others = []
 
     def write():
         return write_samples(frame_of(spark, 3), uri, SCHEMA, txn_app_id="photos", txn_version=0)
 
-    def late(*arguments):
-        monkeypatch.setattr(frame_writing, "commit_files", commit_files)
-        others.append(write())
-        return commit_files(*arguments)
-
-    monkeypatch.setattr(frame_writing, "commit_files", late)
+    before_call(monkeypatch, frame_writing, "commit_files", lambda: others.append(write()))
     assert [write()] == others
     ds = tl.dataset(uri)
     assert len(ds) == 3

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from races import before_call
 
 import tensorlake_spark as tl
 from tensorlake_spark.jobs import vacuum
@@ -31,16 +32,13 @@ def age(lake):
 
 
 @pytest.fixture
-def beside(monkeypatch):
+def beside(lake, monkeypatch):
     """A vacuum that goes when a restore has found all files there, and has not committed yet."""
-    commit = restore.commit
 
-    def late(storage, change):
-        monkeypatch.setattr(restore, "commit", commit)
-        assert len(tl.open(storage.uri).vacuum()) == 1
-        return commit(storage, change)
+    def take():
+        assert len(tl.open(lake.uri).vacuum()) == 1
 
-    monkeypatch.setattr(restore, "commit", late)
+    before_call(monkeypatch, restore, "commit", take)
 
 
 @pytest.mark.local_disk

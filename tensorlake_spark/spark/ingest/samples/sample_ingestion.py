@@ -206,7 +206,7 @@ class _Job:
             return replace(self.outcome, status=REPEATED, version=snapshot.version)
         if not self.options.resume:
             return self.outcome
-        found = sample_notes.earlier(snapshot, self.notes, self.names, self.pieces)
+        found = sample_notes.earlier(snapshot, self.notes, self.names, self.pieces) or []
         return replace(self.outcome, reused=sum(len(one.pieces) for one in found))
 
     def done(self, snapshot: Snapshot | None) -> SampleOutcome:
@@ -220,11 +220,12 @@ class _Job:
             return replace(self.outcome, status=REPEATED, version=snapshot.version)
         snapshot.check_writable()
         resume = self.options.resume
-        if resume and sample_notes.are_committed(snapshot, self.notes):
-            sample_notes.forget(self.storage, self.notes)
         found = (
             sample_notes.earlier(snapshot, self.notes, self.names, self.pieces) if resume else []
         )
+        if found is None:
+            sample_notes.forget(self.storage, self.notes)
+            found = []
         known = {name for one in found for name, _ in one.pieces}
         left = [piece for piece in self.pieces if piece.name not in known]
         mark = f"{uuid.uuid4().hex[:8]}-"
@@ -294,8 +295,9 @@ class _Job:
         if reserved is not None:
             back = reserved[1], max([reserved[0], *(one.end for one in fresh)])
         tiles, apart = inner_of([*found, *fresh])
-        if self.options.resume:
+        if found:
             self._check_uncommitted(found)
+        if self.options.resume:
             sample_notes.announce(self.storage, self.notes, self.pieces)
         snapshot = commit_files(
             self.storage,
@@ -314,7 +316,7 @@ class _Job:
         newest = Snapshot.newest(self.storage, SAMPLES)
         if transaction_done(newest, self.transaction):
             return  # the commit says so
-        there = sample_notes.earlier(newest, self.notes, self.names, self.pieces)
+        there = sample_notes.earlier(newest, self.notes, self.names, self.pieces) or []
         if any(one not in there for one in found):
             raise ConcurrentWriteError(
                 f"what an earlier run had written to {self.storage.uri} is committed, or gone: another run of this "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from itertools import chain
@@ -68,15 +68,18 @@ def announce(storage: Storage, folder: str, pieces: Sequence[Piece]) -> None:
 
 def earlier(
     snapshot: Snapshot, folder: str, names: Mapping[str, str], pieces: Sequence[Piece]
-) -> list[Written]:
+) -> list[Written] | None:
     """Return what earlier runs have written of these pieces, each once, and is still there.
 
-    It is nothing if one of them has committed: see `are_committed`. `names` are as for `folder_of`.
+    None if one of them committed what the notes name, of whatever state of the files, and was killed after that. Since
+    then the samples may have been changed, or moved to other files: with the old ones they would be there twice.
+    `names` are as for `folder_of`.
     """
     storage = snapshot.storage
     notes = Staging(storage, folder).read()
-    if _are_committed(snapshot, folder, notes):
-        return []
+    states = [name.removeprefix(_COMMIT) for name in notes if name.startswith(_COMMIT)]
+    if any(transaction_done(snapshot, _transaction(folder, state)) for state in states):
+        return None
     marks = {piece.name: piece.mark for piece in pieces}
     found: list[Written] = []
     for name, text in sorted(notes.items()):
@@ -88,19 +91,6 @@ def earlier(
             for one, _ in done.pieces:
                 del marks[one]
     return found
-
-
-def are_committed(snapshot: Snapshot, folder: str) -> bool:
-    """Return whether a run committed what the notes name, of whatever state of the files, and was killed after that.
-
-    Since then the samples may have been changed, or moved to other files: with the old ones they would be there twice.
-    """
-    return _are_committed(snapshot, folder, Staging(snapshot.storage, folder).read())
-
-
-def _are_committed(snapshot: Snapshot, folder: str, notes: Iterable[str]) -> bool:
-    states = [name.removeprefix(_COMMIT) for name in notes if name.startswith(_COMMIT)]
-    return any(transaction_done(snapshot, _transaction(folder, state)) for state in states)
 
 
 def forget(storage: Storage, folder: str) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PIL import Image
+from races import before_call
 
 import tensorlake_spark as tl
 from tensorlake_spark.datasets.sources import image_folder
@@ -167,15 +168,13 @@ def test_two_runs_of_one_job_at_the_same_time_add_its_samples_once(
     spark, photos, tmp_path, monkeypatch, options
 ):
     uri = str(tmp_path / "ds")
-    commit_files, others = sample_ingestion.commit_files, []
+    others = []
 
-    def late(*arguments):
-        monkeypatch.setattr(sample_ingestion, "commit_files", commit_files)
-        others.append(ingest_samples(spark, source_of(photos), uri, options))
-        return commit_files(*arguments)
+    def ingest():
+        return ingest_samples(spark, source_of(photos), uri, options)
 
-    monkeypatch.setattr(sample_ingestion, "commit_files", late)
-    outcome = ingest_samples(spark, source_of(photos), uri, options)
+    before_call(monkeypatch, sample_ingestion, "commit_files", lambda: others.append(ingest()))
+    outcome = ingest()
     assert (others[0].status, outcome.status) == ("done", "repeated")
     assert outcome.version == others[0].version
     ds = tl.dataset(uri)
