@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ SCHEMA = pa.schema(
 PAYLOAD = ("index", "values")
 """Columns that are compressed by us and carry no Parquet statistics."""
 
-_MANY = 64  # rows: of fewer, a list of equal texts is as fast
+_LENGTHS = pa.list_(pa.int64())
 _VIEWED = 16 << 10  # bytes from which a chunk of its own costs less than a copy
 _MOST = (1 << 31) - 1  # bytes of an Arrow binary
 
@@ -190,21 +191,21 @@ def _columns(
     rows: Sequence[Row],
     binary: Callable[[Sequence[Any]], pa.Array | pa.ChunkedArray],
 ) -> list[pa.Array | pa.ChunkedArray]:
-    lists = pa.list_(pa.int64())
     whole = rows
     if any(row.crc is None for row in rows):
         whole = [checked(spec, [row])[0] for spec, row in zip(specs, rows, strict=True)]
+    ids, layouts, dtypes, shapes, blocks = _of_tensors(specs)
     return [
-        _texts([s.id for s in specs]),
+        ids,
         pa.array(seqs, pa.int64()),
         _corner_array([r.lo[:STORED_AXES] for r in rows]),
         _corner_array([r.hi[:STORED_AXES] for r in rows]),
         pa.array([r.nnz for r in rows], pa.int64()),
-        _texts([s.layout for s in specs]),
+        layouts,
         pa.array([box_params(r.lo, r.hi, r.params) for r in rows], pa.string()),
-        _texts([dtype_name(s.dtype) for s in specs]),
-        pa.array([s.shape for s in specs], lists),
-        pa.array([block_of(s) for s in specs], lists),
+        dtypes,
+        shapes,
+        blocks,
         pa.array([r.codec for r in rows], pa.string()),
         binary([r.index for r in rows]),
         binary([r.values for r in rows]),
@@ -213,11 +214,33 @@ def _columns(
     ]
 
 
-def _texts(values: Sequence[str]) -> pa.Array:
-    """Return texts as a column; one that is the same in all of many rows costs nothing."""
-    if len(values) > _MANY and values[0] == values[-1] and len(set(values)) == 1:
-        return pa.repeat(values[0], len(values))
-    return pa.array(values, pa.string())
+def _of_tensors(specs: Sequence[TensorSpec]) -> tuple[pa.Array, ...]:
+    """Return the columns that all rows of a tensor have alike: id, layout, dtype, shape and block shape."""
+    said = [(s.id, s.layout, dtype_name(s.dtype), s.shape, block_of(s)) for s in specs]
+    if said and all(one == said[0] for one in said):
+        return _repeated(len(said), *said[0])
+    ids, layouts, dtypes, shapes, blocks = zip(*said, strict=True) if said else ((),) * 5
+    return (
+        pa.array(ids, pa.string()),
+        pa.array(layouts, pa.string()),
+        pa.array(dtypes, pa.string()),
+        pa.array(shapes, _LENGTHS),
+        pa.array(blocks, _LENGTHS),
+    )
+
+
+@lru_cache(maxsize=8)
+def _repeated(
+    count: int,
+    tensor_id: str,
+    layout: str,
+    dtype: str,
+    shape: tuple[int, ...],
+    block: tuple[int, ...] | None,
+) -> tuple[pa.Array, ...]:
+    """Return the same for `count` rows of one tensor; row group after row group asks for it."""
+    texts = (pa.repeat(text, count) for text in (tensor_id, layout, dtype))
+    return *texts, *(pa.array([lengths] * count, _LENGTHS) for lengths in (shape, block))
 
 
 def _copied(payload: Sequence[Any]) -> pa.Array:

@@ -148,12 +148,13 @@ class FileWriter:
 
     def _flush(self) -> None:
         if self._rows:
-            rows = data_table(*zip(*self._rows, strict=True))
+            specs, seqs, encoded = zip(*self._rows, strict=True)
+            rows = data_table(specs, seqs, encoded)
             for name, value in self.extras.items():
                 rows = rows.append_column(
                     self.schema.field(name), pa.repeat(value, len(self._rows))
                 )
-            self._put(rows)
+            self._put(rows, Statistics.of_encoded(specs, seqs, encoded))
         self._rows, self._pending = [], 0
 
     def _put_data(self, rows: pa.RecordBatch) -> None:
@@ -161,9 +162,9 @@ class FileWriter:
         if (ids[0].as_py(), seqs[0].as_py()) < self._last or self._written >= self.file_bytes:
             self._close()
         self._last = ids[-1].as_py(), seqs[-1].as_py()
-        self._put(pa.Table.from_batches([rows]))
+        self._put(pa.Table.from_batches([rows]), Statistics.of(rows))
 
-    def _put(self, rows: pa.Table) -> None:
+    def _put(self, rows: pa.Table, statistics: Statistics) -> None:
         if self._file is None:
             self._groups = []
             self._written = 0
@@ -181,14 +182,14 @@ class FileWriter:
             )
         rows = widen(rows, self.schema)
         self._file.write(rows)
-        self._groups.append(Statistics.of(rows))
+        self._groups.append(statistics)
         self._written += rows.nbytes
 
     def _close(self) -> None:
         self._last = ("", -1)
         if self._metas:
             metas, self._metas = in_order(pa.concat_batches(self._metas)), []
-            self._put(pa.Table.from_batches([metas]))
+            self._put(pa.Table.from_batches([metas]), Statistics.of(metas))
         if self._file is not None:
             size = self._file.close(bounds=bounds_of(self._groups))
             stats = Statistics.all_of(self._groups).to_json()

@@ -36,6 +36,24 @@ def test_parts_add_up_and_bounds_are_those_of_the_columns(count, cut, seed):
     assert (flat(said["minValues"]), flat(said["nullCount"])) == (whole.least, whole.nulls)
 
 
+def test_what_encoded_rows_say_is_what_their_table_says():
+    flat_spec = TensorSpec("a", (9,), np.dtype("u1"), "ftsf", (1,), codec="raw")
+    deep_spec = TensorSpec("z\U0001f600", (2,) * 9, np.dtype("u1"), "ftsf", (1,) * 9, codec="raw")
+    scalar_spec = TensorSpec("\uffee", (), np.dtype("u1"), "ftsf", (), codec="raw")
+    specs = [flat_spec, flat_spec, scalar_spec, deep_spec]
+    made = [
+        Row((np.int64(4),), (np.int64(5),), np.int64(1), "raw", b"a"),
+        Row((2,), (3,), 7, "raw", b"a"),
+        Row((), (), 1, "raw", b"a"),
+        Row((1,) * 9, (2,) * 9, 1, "raw", b"a"),
+    ]
+    for some in (slice(4), slice(2), slice(2, 3), slice(3, 4)):
+        encoded = specs[some], [3, 0, 2, 1][some], made[some]
+        told = Statistics.of_encoded(*encoded)
+        assert told == Statistics.of(data_table(*encoded))
+        assert json.loads(told.to_json())
+
+
 def test_what_lies_outside_is_named():
     whole = Statistics(2, {"seq": 3}, {"seq": 9}, {})
     assert whole.passed({"seq": 4}, {"seq": 8}) == [
