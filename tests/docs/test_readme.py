@@ -133,7 +133,8 @@ def test_the_format_of_datasets_lists_the_types_of_the_code():
 
     from tensorlake_spark.datasets.types.base import KINDS
     from tensorlake_spark.datasets.types.media.images import IMAGE
-    from tensorlake_spark.datasets.types.media.recordings import AUDIO, DICOM, VIDEO
+    from tensorlake_spark.datasets.types.media.medical import DICOM
+    from tensorlake_spark.datasets.types.media.recordings import AUDIO, VIDEO
     from tensorlake_spark.datasets.types.nested import LINK
     from tensorlake_spark.datasets.types.tensor_struct import TENSOR
 

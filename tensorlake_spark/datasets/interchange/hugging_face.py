@@ -11,7 +11,8 @@ from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.datasets.types.class_label import ClassLabel
 from tensorlake_spark.datasets.types.media.images import Image
 from tensorlake_spark.datasets.types.media.masks import BinaryMask, SegmentMask
-from tensorlake_spark.datasets.types.media.recordings import Audio, Dicom, Video
+from tensorlake_spark.datasets.types.media.medical import Dicom
+from tensorlake_spark.datasets.types.media.recordings import Audio, Video
 from tensorlake_spark.datasets.types.nested import Link, Sequence
 from tensorlake_spark.datasets.types.plain import Plain
 from tensorlake_spark.datasets.types.scalars import Scalar

@@ -23,7 +23,7 @@ from tensorlake_spark.datasets.samples.sample_reading import (
 )
 from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.datasets.types.media.images import Image
-from tensorlake_spark.datasets.types.media.recordings import Dicom
+from tensorlake_spark.datasets.types.media.medical import Dicom
 from tensorlake_spark.datasets.types.nested import Link
 from tensorlake_spark.datasets.types.nested import Sequence as SequenceType
 from tensorlake_spark.datasets.types.scalars import Scalar

@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.datasets.types.media.images import Picture
 from tensorlake_spark.datasets.types.media.media_bytes import Pieces, are_viewed
-from tensorlake_spark.datasets.types.media.recordings import Audio, Dicom, Video
+from tensorlake_spark.datasets.types.media.medical import Dicom
+from tensorlake_spark.datasets.types.media.recordings import Audio, Video
 from tensorlake_spark.datasets.types.nested import Sequence as SequenceType
 from tensorlake_spark.datasets.types.tensors import ArrayType
 from tensorlake_spark.delta.log.requirements import SID

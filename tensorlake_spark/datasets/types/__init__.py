@@ -12,7 +12,8 @@ from tensorlake_spark.datasets.types.base import Tiled, Type, as_type
 from tensorlake_spark.datasets.types.class_label import ClassLabel
 from tensorlake_spark.datasets.types.media.images import Image
 from tensorlake_spark.datasets.types.media.masks import BinaryMask, SegmentMask
-from tensorlake_spark.datasets.types.media.recordings import Audio, Dicom, Sound, Video
+from tensorlake_spark.datasets.types.media.medical import Dicom
+from tensorlake_spark.datasets.types.media.recordings import Audio, Sound, Video
 from tensorlake_spark.datasets.types.nested import Link, Reference, Sequence
 from tensorlake_spark.datasets.types.plain import Plain
 from tensorlake_spark.datasets.types.scalars import Scalar

@@ -14,9 +14,9 @@ from tensorlake_spark.datasets.types.base import Type, shown
 from tensorlake_spark.datasets.types.media.image_codecs import is_pil
 from tensorlake_spark.datasets.types.media.image_headers import format_of
 from tensorlake_spark.datasets.types.media.images import Image
+from tensorlake_spark.datasets.types.media.medical import Dicom
 from tensorlake_spark.datasets.types.media.recordings import (
     Audio,
-    Dicom,
     Video,
     sound_format,
     video_format,

@@ -14,7 +14,8 @@ from tensorlake_spark.datasets.apart.stored_parts import StoredParts
 from tensorlake_spark.datasets.samples.where import parse_where
 from tensorlake_spark.datasets.types.base import Tiled, Type
 from tensorlake_spark.datasets.types.media.images import Picture
-from tensorlake_spark.datasets.types.media.recordings import Audio, Dicom
+from tensorlake_spark.datasets.types.media.medical import Dicom
+from tensorlake_spark.datasets.types.media.recordings import Audio
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.datasets.types.tensors import ArrayType, Embedding
 from tensorlake_spark.delta.log.requirements import SAMPLES

@@ -3,6 +3,6 @@
 Begin with `images`.
 May import ``datasets.types.tensors`` and what lies below it.
 
-`masks` and `recordings` are the others. `media_bytes` takes in what users give; `image_headers` looks at the first
-bytes of an image, `jpeg_headers` at those of many; `image_codecs` encodes and decodes it.
+`masks`, `recordings` and `medical` are the others. `media_bytes` takes in what users give; `image_headers` looks at
+the first bytes of an image, `jpeg_headers` at those of many; `image_codecs` encodes and decodes it.
 """

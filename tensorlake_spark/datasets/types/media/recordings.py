@@ -1,4 +1,4 @@
-"""Video, sound and medical images, as the bytes of their files."""
+"""Video and sound, as the bytes of their files."""
 
 from __future__ import annotations
 
@@ -41,19 +41,6 @@ AUDIO = pa.struct(
     ]
 )
 """Storage of a sound; `length` counts the samples of one channel, `rate` those of a second."""
-
-DICOM = pa.struct(
-    [
-        pa.field("data", pa.binary()),
-        pa.field("height", pa.int32()),
-        pa.field("width", pa.int32()),
-        pa.field("frames", pa.int32()),
-        pa.field("channels", pa.int32()),
-        pa.field("modality", pa.string()),
-        pa.field("crc", pa.int64()),
-    ]
-)
-"""Storage of a DICOM file."""
 
 
 class Sound(NamedTuple):
@@ -376,61 +363,3 @@ def _floats(raw: Array, width: int) -> Array:
     wide[:, 4 - width :] = raw.reshape(-1, width)
     whole = wide.view("<i4")[:, 0]
     return np.asarray(whole / 2.0**31, np.float32)
-
-
-@dataclass(frozen=True, repr=False)
-class Dicom(Recording):
-    """A medical image in each sample, stored as the bytes of a DICOM file, and read as pixels (extra ``dicom``)."""
-
-    kind: ClassVar[str] = "dicom"
-
-    def storage(self) -> pa.DataType:
-        return DICOM
-
-    def facts(self, data: bytes, number: int, place: Place) -> dict[str, Any]:
-        if data[128:132] != b"DICM":
-            raise place.wrong(
-                number, "a DICOM file", f"{len(data)} bytes without its mark at byte 128"
-            )
-        pydicom = _pydicom()
-        try:
-            head = pydicom.dcmread(io.BytesIO(data), stop_before_pixels=True)
-            return {
-                "height": _whole(head, "Rows"),
-                "width": _whole(head, "Columns"),
-                "frames": _whole(head, "NumberOfFrames") or 1,
-                "channels": _whole(head, "SamplesPerPixel"),
-                "modality": str(head.get("Modality", "")) or None,
-            }
-        except Exception as error:  # the parser raises what it meets
-            raise place.wrong(
-                number, "a DICOM file", f"one that cannot be read: {error}", cause=error
-            ) from error
-
-    def decoded(self, data: bytes) -> Array:
-        pydicom = _pydicom()
-        try:
-            return np.asarray(pydicom.dcmread(io.BytesIO(data)).pixel_array)
-        except Exception as error:
-            said = " ".join(str(error).split())  # pydicom names its plugins in a line each
-            if "missing dependencies" in said:
-                raise MissingDependencyError(
-                    f"a DICOM file of {len(data)} bytes needs a package to be decoded: {said}"
-                ) from error
-            raise CorruptDataError(
-                f"a DICOM file of {len(data)} bytes cannot be decoded: {said}"
-            ) from error
-
-
-def _whole(head: Any, name: str) -> int | None:
-    value = head.get(name)
-    return None if value is None else int(value)
-
-
-def _pydicom() -> Any:
-    try:
-        return importlib.import_module("pydicom")
-    except ImportError as error:
-        raise MissingDependencyError(
-            "DICOM files need the package pydicom: pip install 'tensorlake-spark[dicom]'"
-        ) from error

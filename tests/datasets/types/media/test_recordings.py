@@ -1,4 +1,4 @@
-"""Sound, video and medical images."""
+"""Sound and video."""
 
 import io
 import sys
@@ -7,13 +7,11 @@ import wave
 from typing import NamedTuple
 
 import numpy as np
-import pydicom
 import pytest
 import soundfile
-from pydicom.dataset import FileDataset, FileMetaDataset
 
 import tensorlake_spark as tl
-from tensorlake_spark.datasets.types import Audio, Dicom, Sound, Video
+from tensorlake_spark.datasets.types import Audio, Sound, Video
 
 TIME = np.arange(4000) / 8000
 TONES = np.stack([np.sin(TIME * 2764), np.sin(TIME * 3456)], axis=1).astype("f4") / 2
@@ -146,62 +144,8 @@ def test_a_video_is_stored_with_what_the_probe_says(monkeypatch):
         Video().encode([None, data], "video")
 
 
-# ------------------------------------------------------------------ DICOM
-
-
-def scan(array, syntax=pydicom.uid.ExplicitVRLittleEndian):
-    meta = FileMetaDataset()
-    meta.TransferSyntaxUID = syntax
-    meta.MediaStorageSOPClassUID = pydicom.uid.CTImageStorage
-    meta.MediaStorageSOPInstanceUID = pydicom.uid.generate_uid()
-    head = FileDataset(None, {}, file_meta=meta, preamble=bytes(128))
-    head.Rows, head.Columns = array.shape
-    head.SamplesPerPixel, head.PhotometricInterpretation = 1, "MONOCHROME2"
-    head.BitsAllocated = head.BitsStored = 16
-    head.HighBit, head.PixelRepresentation, head.Modality = 15, 0, "CT"
-    head.PixelData = array.tobytes()
-    if syntax.is_compressed:
-        head.PixelData = pydicom.encaps.encapsulate([array.tobytes()])
-        head["PixelData"].is_undefined_length = True
-    out = io.BytesIO()
-    head.save_as(out, enforce_file_format=True)
-    return out.getvalue()
-
-
-def test_dicom_is_stored_as_it_is_and_read_as_pixels():
-    array = np.random.default_rng(0).integers(0, 4096, (5, 7), np.uint16)
-    data = scan(array)
-    column = Dicom().encode([data, None], "scan")
-    row = column[0].as_py()
-    assert (row["height"], row["width"], row["frames"], row["channels"], row["modality"]) == (
-        5,
-        7,
-        1,
-        1,
-        "CT",
-    )
-    found = Dicom().decode(column)
-    np.testing.assert_array_equal(found[0], array)
-    assert found[1] is None
-    with pytest.raises(tl.InvalidSampleError, match="without its mark"):
-        Dicom().encode([b"text"], "scan")
-
-
-def test_a_file_that_needs_another_package_is_not_called_damaged():
-    syntax = pydicom.uid.JPEGLSLossless
-    if pydicom.pixels.get_decoder(syntax).is_available:
-        pytest.skip("the package is installed")
-    column = Dicom().encode([scan(np.ones((2, 2), np.uint16), syntax)], "scan")
-    with pytest.raises(tl.MissingDependencyError, match=r"pyjpegls") as error:
-        Dicom().decode(column)
-    assert "\n" not in str(error.value)
-
-
 def test_packages_that_are_missing_are_named(monkeypatch):
-    flac, data = sound("flac"), scan(np.ones((2, 2), np.uint16))
+    flac = sound("flac")
     monkeypatch.setitem(sys.modules, "soundfile", None)
-    monkeypatch.setitem(sys.modules, "pydicom", None)
     with pytest.raises(tl.MissingDependencyError, match=r"tensorlake-spark\[audio\]"):
         Audio("flac").encode([flac], "sound")
-    with pytest.raises(tl.MissingDependencyError, match=r"tensorlake-spark\[dicom\]"):
-        Dicom().encode([data], "scan")
