@@ -12,6 +12,7 @@ from importlib import metadata
 from importlib.util import find_spec
 
 import tensorlake_spark
+from tensorlake_spark.kernel_switch import choice
 
 PACKAGES = {
     "numpy": "numpy",
@@ -105,8 +106,8 @@ def _known(find: Callable[[], str]) -> str:
 
 
 def _kernels() -> str:
-    """Return what `kernel_switch` goes by, without its import."""
-    said = os.environ.get("TENSORLAKE_KERNELS", "auto")
+    """Return what `kernel_switch` goes by; that it cannot, where the environment asks for what there is not."""
+    said = choice()
     version = _package("numba")
     return "numpy" if said == "numpy" or version == MISSING else f"numba {version} ({said})"
 

@@ -73,6 +73,11 @@ def test_what_is_missing_says_so(monkeypatch, tmp_path):
     assert versions()["java"].startswith("unknown (OSError: ")
 
 
+def test_a_switch_that_does_not_exist_says_so(monkeypatch):
+    monkeypatch.setenv("TENSORLAKE_KERNELS", "fats")
+    assert "'fats' is not one of auto, fast, numpy; did you mean 'fast'" in versions()["kernels"]
+
+
 def test_a_broken_package_does_not_break_the_report(monkeypatch):
     def broken(name):
         raise RuntimeError(f"metadata of {name} cannot be read")

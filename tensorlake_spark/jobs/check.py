@@ -17,7 +17,7 @@ from tensorlake_spark.datasets.derived.lineage_check import check_lineage
 from tensorlake_spark.datasets.maintenance.dataset_check import check as check_dataset
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.errors import CorruptDataError, InvalidOptionError
 from tensorlake_spark.jobs import job_progress
 from tensorlake_spark.jobs.command import (
     EXIT_CODES,
@@ -103,5 +103,10 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
 
 
 def _digest(said: str) -> Digest | str:
-    """Return a saved digest, or the digits as they are."""
-    return said if len(said) == 64 and not os.path.exists(said) else Digest.load(said)
+    """Return a saved digest, or the digits as they are; a file that is none is a wrong value: no later run takes it."""
+    if len(said) == 64 and not os.path.exists(said):
+        return said
+    try:
+        return Digest.load(said)
+    except CorruptDataError as error:
+        raise InvalidOptionError(f"--digest: {error}") from error

@@ -69,6 +69,10 @@ def test_a_digest_tells_what_changed(lake, table, run_job, tmp_path):
     gone = run_job(check, *table, "--digest", str(tmp_path / "gone"))
     assert gone.code == 2
     assert "gone cannot be read" in gone.err
+    (tmp_path / "other").write_bytes(b"no digest")
+    other = run_job(check, *table, "--digest", str(tmp_path / "other"))
+    assert other.code == 2, "another run would say the same"
+    assert "other is not a digest" in other.err
 
 
 def test_a_sound_table_is_good(lake, table, run_job):
