@@ -74,6 +74,10 @@ class Run:
     def within(self, lo: int, hi: int) -> tuple[slice, slice]:
         """Return the picked part of ``[lo, hi)``: where it is there, and where it goes."""
         first, stop = self.bounds
+        if self.step == 1:  # most keys, and a read asks for each axis of each row
+            begin = max(lo, first)
+            end = max(begin, min(hi, stop))
+            return slice(begin - lo, end - lo, 1), slice(begin - first, end - first)
         begin = max(0, -(-(lo - first) // self.step))
         end = max(begin, min(self.count, -(-(min(hi, stop) - first) // self.step)))
         at = first + begin * self.step - lo
@@ -219,6 +223,11 @@ class Selection:
         """Number of picked elements."""
         return math.prod(self.storage_shape)
 
+    @cached_property
+    def _is_paired(self) -> bool:
+        """Whether there are so many index arrays that NumPy would pair them."""
+        return sum(isinstance(axis, Points) for axis in self.axes) > 1
+
     @property
     def is_empty(self) -> bool:
         """Whether nothing is picked."""
@@ -290,7 +299,7 @@ class Selection:
             there, here = axis.within(int(a), int(b))
             src.append(there)
             dst.append(here)
-        if sum(isinstance(axis, Points) for axis in self.axes) <= 1:
+        if not self._is_paired:
             return tuple(src), tuple(dst)
         return np.ix_(*map(_explicit, src)), np.ix_(*map(_explicit, dst))
 

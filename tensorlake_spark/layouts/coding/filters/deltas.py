@@ -12,6 +12,8 @@ from tensorlake_spark.layouts.kernels.steps import BAND
 
 Array = np.ndarray[Any, Any]
 
+_FEW = 1 << 14  # bytes that are sooner added one by one
+
 # Undoing a delta is many additions of microseconds, and NumPy lets go of the interpreter lock in each:
 # two threads that do so at once spend their time handing the lock over (measured: 13.7 ms instead of
 # 7.9 ms for forty chunks). One at a time is enough, because the other thread decompresses meanwhile.
@@ -56,7 +58,7 @@ def add(coded: Array, axis: int, src: tuple[slice, ...], out: Array) -> None:
     part = coded[keep]
     with ONE_AT_A_TIME:
         rows = add_rows(part, src[-2].start, src[-2].stop, src[-1])
-    out[...] = np.moveaxis(rows, 0, -2)
+    out[...] = rows.transpose(*range(1, rows.ndim - 1), 0, rows.ndim - 1)
 
 
 def add_rows(coded: Array, first: int, stop: int, columns: slice) -> Array:
@@ -83,11 +85,11 @@ def add_rows(coded: Array, first: int, stop: int, columns: slice) -> Array:
 def _band_starts(coded: Array, columns: slice) -> Array:
     """Return the first rows of bands, for some columns: a running sum along the last axis.
 
-    In doubling steps (Hillis and Steele): a dozen vector additions take half the time of adding bytes
+    In doubling steps (Hillis and Steele): a dozen vector additions take half the time of adding many bytes
     one by one.
     """
     sums: Array = coded[..., : columns.stop].copy()
-    if sums.itemsize > 1:
+    if sums.itemsize > 1 or sums.size <= _FEW:
         np.add.accumulate(sums, axis=-1, dtype=sums.dtype, out=sums)
         return np.asarray(sums[..., columns.start :])
     step = 1
