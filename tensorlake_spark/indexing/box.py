@@ -70,7 +70,7 @@ class Box:
     @property
     def is_empty(self) -> bool:
         """Whether it holds no element."""
-        return self.size == 0
+        return any(a == b for a, b in zip(self.lo, self.hi, strict=True))
 
     def slices(self) -> tuple[slice, ...]:
         """Return the box as a NumPy key.
@@ -144,8 +144,9 @@ class Box:
         ((0, 1, 8),)
         """
         sides = zip(self.lo, self.hi, shape, strict=True)
+        is_empty = self.is_empty
         return tuple(
-            (k, a, b) for k, (a, b, n) in enumerate(sides) if (a, b) != (0, n) or self.is_empty
+            (k, a, b) for k, (a, b, n) in enumerate(sides) if is_empty or a > 0 or b != n
         )
 
     def shift(self, offset: Sequence[int]) -> Box:
