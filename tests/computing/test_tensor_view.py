@@ -1,5 +1,7 @@
 """TensorView: read when it is needed, at its version, and written through to the lake."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from computed import LAYOUTS, array_of, arrays, dense, equal, keys, put
@@ -8,7 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tensorlake_spark as tl
-from tensorlake_spark.errors import ConcurrentWriteError, InvalidKeyError, InvalidTensorError
+from tensorlake_spark.errors import (
+    ConcurrentWriteError,
+    InvalidKeyError,
+    InvalidTensorError,
+    MissingDataError,
+)
 
 
 @given(st.data(), arrays(), st.sampled_from(LAYOUTS))
@@ -54,11 +61,32 @@ def test_a_view_stays_at_its_version(lake):
     assert lake["x"][...].tolist() == [0] * 6
 
 
-def test_only_rows_that_overlap_are_read(lake):
-    ref = lake.write("x", np.zeros((8, 8)) + 1, block_shape=(1, 8))
-    plan = ref.view[3].explain()
-    assert (plan.n_rows, plan.selection.result_shape) == (8, (8,)) or plan.n_rows < 8
-    assert "result     (8,)" in str(plan)
+@pytest.mark.local_disk
+@pytest.mark.parametrize("layout", ["ftsf", "bsgs", "coo", "csr", "csf"])
+def test_only_files_that_overlap_are_read(lake, layout):
+    """The others are not even there."""
+    array = array_of("i8", (8, 6), 1) + 1
+    ref = put(lake, array[:2], layout)
+    for first in (2, 4, 6):
+        ref = lake.write(ref.id, array[first : first + 2], mode="append")
+    view, part = ref.view[4:6], array[4:6]
+    plan = view.explain()
+    assert (plan.n_files, plan.total_files) == (1, 4)
+    assert plan.n_bytes < ref.explain().n_bytes / 2
+    assert "result     (2, 6)" in str(plan)
+    for path in Path(lake.uri).glob("*.parquet"):
+        if path.name not in {file.path for file in plan.files}:
+            path.unlink()
+    equal(view[...], part)
+    for name in ("sum", "var", "argmax", "argmin", "min", "all", "count_nonzero"):
+        equal(getattr(view, name)(axis=0), getattr(np, name)(part, axis=0))
+    equal(view.norm(axis=1), np.linalg.norm(part, axis=1))
+    first = np.where((part > 2).any(axis=0), np.argmax(part > 2, axis=0), -1)
+    equal(view.first_index((">", 2), axis=0), first)
+    equal(np.tensordot(view, np.arange(6), (1, 0)), part @ np.arange(6))
+    equal(np.multiply(view, 3), part * 3)
+    with pytest.raises(MissingDataError):
+        ref.sum()
 
 
 def test_what_is_known_without_reading(lake):
