@@ -56,6 +56,18 @@ def test_a_bound_below_the_precision_is_given_up():
     assert integers_of(few, 1e-3)[1].tolist() == [i == 3 for i in range(16)]
 
 
+@pytest.mark.parametrize(("dtype", "large"), [("bfloat16", 2**7), ("f2", 2**10), ("f4", 2**23)])
+def test_a_bound_just_below_the_precision_is_kept(dtype, large):
+    """Large elements, which lie 1 apart, are rounded twice: to the integer's multiple, and to their dtype."""
+    kind = dtype_of(dtype) if dtype == "bfloat16" else np.dtype(dtype)
+    x = np.concatenate([np.linspace(-1, 1, 999), large + np.arange(50)]).astype(kind)
+    integers, kept = integers_of(x, 0.95)
+    away = np.abs(floats_of(integers, 0.95, kind).astype("f8") - x.astype("f8"))
+    assert (away[~kept] <= 0.95).all()
+    assert kept[999:].any(), "some are off by 1"
+    assert not kept.all()
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
     ("dtype", "bits"), [("bfloat16", 0x7F81), ("f2", 0x7C01), ("f4", 0x7F800001)]
