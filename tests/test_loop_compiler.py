@@ -30,6 +30,7 @@ LOOPS = """
     def run(dtype):
         assert total(np.arange(5, dtype=dtype)) == 10
         assert double(21) == 42
+        assert all(loop.targetoptions["nogil"] for loop in (total, double))
         print(*("loaded" if loop.stats.cache_hits else "compiled" for loop in (total, double)))
 
     if __name__ == "__main__":
