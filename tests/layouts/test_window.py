@@ -10,6 +10,7 @@ from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError, Unsu
 from tensorlake_spark.indexing import Predicate, select, select_points
 from tensorlake_spark.layouts import layout_of, window
 from tensorlake_spark.layouts.testing.laws import LayoutLaws, bits
+from tensorlake_spark.layouts.timelines import sliding as timelines
 from tensorlake_spark.rows.row import corners, data_batch
 from tensorlake_spark.tensor.spec import TensorSpec
 
@@ -134,6 +135,17 @@ def test_noise_costs_no_more_than_plain_chunks():
     assert all(row.index is None for row in rows)
     other = TensorSpec("x", x.shape, x.dtype, "ftsf", x.shape)
     assert sum(row.nbytes for row in rows) == ftsf.encode(x, (0, 0), other)[0].nbytes
+
+
+def test_rows_that_slide_are_stored_as_chunks_where_these_are_smaller():
+    """A timeline has fewer ids here, and the codec makes less of those in chunks."""
+    x = np.add.outer(np.arange(400), np.arange(64)) % 7
+    spec, rows = encoded(x, codec="shuffle+zstd")
+    assert all(row.index is None for row in rows)
+    assert sum(row.nbytes for row in rows) < 60
+    assert bits(decoded(spec, rows, select(..., x.shape))) == bits(x)
+    placed = timelines.overlay(*timelines.place_chains(x, timelines.find_links(x)))
+    assert LAYOUT._slid(x, (0, 0), placed, spec).nbytes > 60
 
 
 def test_a_block_of_the_fill_value_is_not_stored_and_a_part_of_one_is():
