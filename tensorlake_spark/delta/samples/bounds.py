@@ -189,11 +189,12 @@ def guarantees_of(
         for number, at in enumerate(places):
             if least[at] is None:
                 continue
-            bound = field >= pa.scalar(least[at], leaf.type)
+            # Arrow concludes from one comparison or null, and from nothing where two of them stand before the OR.
+            known = (field >= pa.scalar(least[at], leaf.type)) | field.is_null()
             most_here: Any = most[at]
             if most_here is not None and pa.types.is_timestamp(leaf.type):
                 most_here = later(most_here, CUT)
             if most_here is not None:
-                bound &= field <= pa.scalar(most_here, leaf.type)
-            out[number] = out[number] & (bound | field.is_null())
+                known &= (field <= pa.scalar(most_here, leaf.type)) | field.is_null()
+            out[number] = out[number] & known
     return out

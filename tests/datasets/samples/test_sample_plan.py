@@ -1,5 +1,7 @@
 """What a read will touch: fewer files and row groups, and columns that are asked for alone."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -51,6 +53,34 @@ def test_bounds_rule_out_files_and_row_groups(ds, where, files, groups):
     assert (plan.n_files, plan.n_row_groups) == (files, groups)
     assert (plan.total_files, plan.total_samples) == (3, 30)
     assert plan.n_samples == 5 * groups
+
+
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        ("size = 17", [17]),
+        ("size BETWEEN 12 AND 14", [12, 13, 14]),
+        ("score > 0.155 AND score < 0.185", [16, 17, 18]),
+        ("name = 'n11' OR name = 'n19'", [11, 19]),
+        ("size IN (13, 99)", [13]),
+        ("sid = 15 AND image.height = 24", [15]),
+        ("size > 99", []),
+    ],
+)
+def test_files_that_the_log_rules_out_are_not_opened(ds, where, found):
+    """The footer of each file was read, whatever the log said of it; these are not even there."""
+    paths = {file.path for file in ds.explain("size = 17").files}
+    assert len(paths) == 1
+    for path in Path(ds.uri).glob("*.parquet"):
+        if path.name not in paths:
+            path.unlink()
+    for one in (ds, tl.dataset(ds.uri)):
+        assert one.positions_where(where).tolist() == found
+        assert one.to_arrow(["size"], where=where)["size"].to_pylist() == found
+        assert one.explain(where).n_files == bool(found)
+    if found:
+        loader = ds.loader(8, ["size"], where=where)
+        assert np.concatenate([batch["size"] for batch in loader]).tolist() == found
 
 
 def test_a_float_column_with_nan_is_looked_at_all_the_same(ds):
