@@ -131,6 +131,21 @@ def test_a_writer_who_was_undone_is_told(ds):
     assert content(ds.uri) == expected(0, 1, 2, 3)
 
 
+@pytest.mark.parametrize("column", ["x", "scan"])
+def test_an_update_that_was_undone_and_is_pinned_after_all_stays(ds, column):
+    """Its writer was slow and not dead, and somebody else has written on what the undo left."""
+    late = written(ds, {column: rows(66)[column]}, [1], replaces=True)
+    first = written(ds, {column: rows(3)[column]}, [1000], replaces=False)
+    ((known, undone),) = pins(Storage(ds.uri), newest(ds), first).values()  # and is killed
+    assert undone > first[0].version > late[0].version > known
+    second = written(ds, {column: rows(4)[column]}, [2000], replaces=False)
+    commit_files(Storage(ds.uri), [], "update", late)
+    commit_files(Storage(ds.uri), [], "extend", second)
+    found = content(ds.uri)
+    assert 66 in np.concatenate(found[1][1:])
+    assert {sid: found[sid] for sid in (0, 2)} == {sid: expected(0, 1, 2)[sid] for sid in (0, 2)}
+
+
 def test_appends_before_and_after_an_update_that_was_killed_all_land(ds):
     first = written(ds, {"x": [np.full(2, 3)]}, [1000], replaces=False)
     written(ds, {"x": rows(66)["x"]}, [1], replaces=True)
