@@ -146,6 +146,28 @@ def test_two_who_update_one_sample(ds):
         assert ds[name][1][0] == 52
 
 
+@pytest.mark.parametrize(("name", "value"), [("g/x", np.full(1, 50)), ("scan", scan(50))])
+def test_who_changes_a_sample_whose_parts_another_one_changed_is_told(ds, name, value):
+    """The row of the sample is the same: its value lies elsewhere."""
+    other = tl.dataset(ds.uri)
+    ds.update([3], {name: [value]})
+    for change in (
+        lambda: other.update([1, 3], {"label": 9}),
+        lambda: other["label"].__setitem__(3, 9),
+        lambda: other.delete([1, 3]),
+    ):
+        with pytest.raises(
+            tl.ConcurrentWriteError, match=f"changed sample 3: .* has .*'{name}' for it"
+        ):
+            change()
+    ds.refresh()
+    labels = ds["label"][:].tolist()
+    other.update([1], {"label": 9})
+    ds.refresh()
+    assert ds["label"][:].tolist() == [labels[0], 9, *labels[2:]]
+    assert ds[name][3][0] == 50
+
+
 def test_a_label_of_one_in_a_hundred_rewrites_two_percent_of_the_bytes(tmp_path):
     rng = np.random.default_rng(0)
     ds = tl.dataset(tmp_path / "ds", {"label": "int32", "image": tl.types.Image("raw", apart=True)})
