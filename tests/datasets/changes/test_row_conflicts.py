@@ -11,8 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from deltalake import DeltaTable
+from races import before_call
 
 import tensorlake_spark as tl
+from tensorlake_spark.datasets.samples import appending
 
 
 @pytest.fixture
@@ -225,6 +227,18 @@ def test_values_of_a_column_that_another_writer_has_taken_out_are_not_lost(
     with pytest.raises(tl.ConcurrentWriteError, match="another writer changed column 'x'"):
         second(other)
     assert tl.dataset(ds.uri)["size"][:].tolist() == [0, 1]
+    assert tl.dataset(ds.uri).check().ok
+
+
+@pytest.mark.parametrize("name", ["size", "x"])
+def test_a_column_that_goes_while_an_append_with_parts_commits_is_told(tmp_path, monkeypatch, name):
+    """After its last look at the columns: the commit is stale, and they are looked at again."""
+    ds = tl.dataset(tmp_path / "ds", {"x": tl.types.Tensor("int64", apart=True), "size": "int32"})
+    ds.append({"x": np.zeros(2, "i8"), "size": 0})
+    before_call(monkeypatch, appending, "pins", lambda: tl.dataset(ds.uri).drop_column(name))
+    with pytest.raises(tl.ConcurrentWriteError, match=f"another writer changed column '{name}'"):
+        ds.append({"x": np.ones(2, "i8"), "size": 1})
+    assert len(tl.dataset(ds.uri)) == 1
     assert tl.dataset(ds.uri).check().ok
 
 
