@@ -216,6 +216,27 @@ def test_tiles_that_are_written_during_a_purge_go_too(made, monkeypatch):
     assert ds.check(deep=True).ok
 
 
+def test_samples_that_another_writer_brings_back_during_a_purge_are_told(made, monkeypatch):
+    """Nothing was deleted then, and the next purge finds them."""
+    ds, before = made.ds, made.ds.version
+    files = {*made.path.rglob("*.parquet")}
+    commit_files = dataset_purge.commit_files
+
+    def overtaken(*args):
+        found = commit_files(*args)
+        tl.dataset(made.path).restore(before)
+        return found
+
+    monkeypatch.setattr(dataset_purge, "commit_files", overtaken)
+    with pytest.raises(tl.ConcurrentWriteError, match=r"brought \d+ files with the samples back"):
+        ds.purge([3], now=True)
+    monkeypatch.undo()
+    assert files <= {*made.path.rglob("*.parquet")}
+    assert contents(tl.dataset(made.path)) == made.at_first
+    assert tl.dataset(made.path).purge([3], now=True).verified
+    assert contents(tl.dataset(made.path)) == [one for one in made.at_first if one[0] != 3]
+
+
 def test_a_purge_that_was_killed_before_it_pinned_its_tables_is_done_again(made, monkeypatch):
     """Its tables had new versions without the samples, and the dataset named the old ones, whose files went."""
 
