@@ -298,6 +298,38 @@ def test_files_that_others_wrote_may_have_nan_beyond_their_bounds(tmp_path):
     assert ds.positions_where("score < 2").tolist() == [0]
 
 
+def test_bounds_that_others_wrote_may_be_cut(tmp_path):
+    """delta-rs cuts times to milliseconds, and long texts; a null is in no bounds."""
+    from deltalake import write_deltalake
+
+    ds = tl.dataset(tmp_path / "ds", {"time": "timestamp", "name": "string", "small": "float32"})
+    time = dt.datetime(2026, 1, 31, 12, 0, 0, 123_456, dt.timezone.utc)
+    table = pa.table(
+        {
+            "sid": [5, 6, 7],
+            "time": [time, None, time],
+            "name": ["b" * 200, "\U0010ffff" * 100, None],
+            "small": [0.1, None, 0.3],
+        }
+    )
+    write_deltalake(ds.uri, table.cast(ds.stored.schema), mode="append")
+    ds.refresh()
+    for where, found in {
+        "time = TIMESTAMP '2026-01-31 12:00:00.123456'": [0, 2],
+        "time > TIMESTAMP '2026-01-31 12:00:00.123'": [0, 2],
+        "time >= TIMESTAMP '2026-01-31 12:00:00.124'": [],
+        "time IS NULL": [1],
+        f"name = '{'b' * 200}'": [0],
+        f"name > '{'b' * 199}'": [0, 1],
+        f"name = '{chr(0x10FFFF) * 100}'": [1],
+        "name < 'b'": [],
+        "small > 0.1 AND small < 0.11": [0],
+        "small IS NULL": [1],
+    }.items():
+        assert ds.positions_where(where).tolist() == found, where
+    assert ds.explain("time > TIMESTAMP '2026-01-31 12:00:00.2'").n_files == 0
+
+
 @pytest.mark.parametrize(
     ("where", "message"),
     [
