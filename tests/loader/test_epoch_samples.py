@@ -31,6 +31,23 @@ def test_other_samples_and_weights_have_other_digests(source):
     assert Selection(chosen.copy()).digest(source) == Selection(chosen).digest(source)
 
 
+@pytest.mark.parametrize("shuffle", ["global", "64KB"])
+def test_an_order_depends_on_what_was_selected(source, shuffle):
+    """Of as many other samples the places come in another order, with the same seed and epoch."""
+    options = checked_options(10, shuffle=shuffle, seed=7)
+
+    def places(first, weights=None):
+        chosen = np.arange(first, first + 100)
+        selection = Selection(chosen, weights, replacement=False)
+        order = selection.order(source, options, selection.state(source, options), 10)
+        return (order.sequence(0, 100) - first).tolist()
+
+    assert sorted(places(0)) == sorted(places(100)) == [*range(100)]
+    assert places(0) == places(0)
+    assert places(0) != places(100)
+    assert places(0) != places(0, np.ones(100))
+
+
 def test_counts(source):
     assert Selection().count(source) == 300
     assert Selection(np.arange(7)).count(source) == 7
