@@ -13,6 +13,7 @@ from tensorlake_spark.computing.operations import tiles
 from tensorlake_spark.computing.operations.index_searches import NonzeroSearch, better, same, search
 from tensorlake_spark.computing.thread_runner import compute
 from tensorlake_spark.kernel_switch import SWITCH
+from tensorlake_spark.tensor.sparse import SparseTensor
 
 
 @given(st.data(), arrays(), st.sampled_from(("argmax", "argmin")), st.sampled_from(LAYOUTS))
@@ -30,6 +31,21 @@ def test_the_first_best_element_is_numpys(shared, data, array, name, layout):
             getattr(view, name)(axis, keepdims=keepdims)
         return
     equal(getattr(view, name)(axis, keepdims=keepdims), wanted)
+
+
+@pytest.mark.parametrize("layout", ["bsgs", "coo", "csr", "csf"])
+@pytest.mark.parametrize(("name", "sign"), [("argmax", -1), ("argmin", 1)])
+def test_zeros_that_are_stored_are_zeros_as_the_others_are(shared, layout, name, sign):
+    """Where no element is better, the first zero counts, stored or not."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        coords = np.argwhere(rng.random((9, 4)) < 0.6).T
+        x = SparseTensor(coords, sign * rng.integers(0, 3, coords.shape[1]), (9, 4))
+        ref = shared.write(f"{layout} {name} {seed}", x, layout=layout)
+        assert ref.nnz == x.nnz > np.count_nonzero(x.todense())
+        for axis in (None, 0, 1):
+            equal(getattr(ref, name)(axis), getattr(np, name)(x.todense(), axis))
+            equal(getattr(ref.view[2:], name)(axis), getattr(np, name)(x.todense()[2:], axis))
 
 
 @given(st.data(), arrays(), st.sampled_from(LAYOUTS))
