@@ -250,7 +250,7 @@ def test_threads_that_do_not_end_are_waited_for_a_second_together(monkeypatch):
 
 
 def test_what_is_read_and_waits_is_bounded():
-    waiting, most, lock = [0], [0], threading.Lock()
+    waiting, most, lock, go = [0], [0], threading.Lock(), threading.Event()
 
     class Raw(Piece):
         raw_nbytes = 10
@@ -262,11 +262,14 @@ def test_what_is_read_and_waits_is_bounded():
         return Raw(number)
 
     def make(number, piece):
+        assert go.wait(60)
         with lock:
             waiting[0] -= 10
         return number
 
     with BatchThreads(range(60), fetch, make, 8, 1, 120, 50, LoaderStats()) as batches:
+        time.sleep(0.2)  # nothing is made, and threads read as much as they may
+        go.set()
         assert list(batches) == list(range(60))
     # A quarter of the memory, and what threads began before the first one said how much it is.
     assert most[0] <= 30 + 8 * 10
