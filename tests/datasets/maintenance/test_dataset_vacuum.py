@@ -51,6 +51,18 @@ def test_old_files_of_all_parts_go(made):
     assert contents(tl.dataset(made.path)) == made.at_first
 
 
+def test_the_retention_of_the_dataset_is_that_of_its_parts(made):
+    """Tables inside have a property of their own, which nobody sets."""
+    made.ds.optimize()
+    table = DeltaTable(made.path)
+    table.alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 0 hours"})
+    made.ds.refresh()
+    gone = made.ds.vacuum()
+    assert {path.split("/")[0] for path in gone if "/" in path} == {"_columns", "_tensors"}
+    assert len(files(made.path)) == 3
+    assert contents(tl.dataset(made.path)) == made.at_first
+
+
 def test_a_tagged_version_keeps_its_inner_versions(made):
     ds = made.ds
     ds.tag("kept")
