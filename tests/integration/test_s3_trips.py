@@ -203,6 +203,27 @@ def test_numbers_of_samples_out_of_order_come_at_once(s3, options, seen, url):
     assert (trips, len(asked)) == (2, 2 * 6), "all footers; the numbers of all files but ours"
 
 
+def test_a_condition_looks_at_many_files_at_once(url, options, seen, s3):
+    """Each file took two trips of its own, and those that the log rules out too; and again the next time."""
+    ds = tl.dataset(url, {"size": "int32", "name": "string"}, storage_options=s3.options)
+    for first in range(0, 120, 10):
+        numbers = np.arange(first, first + 10)
+        ds.extend({"size": numbers, "name": [f"n{n:03}" for n in numbers]})
+    far = tl.dataset(url, storage_options=options)
+    assert len(far) == 120
+    found, trips, requests, _ = seen(lambda: far.positions_where("size = 17"))
+    assert (found.tolist(), len(requests)) == ([17], 2), "a footer and a column"
+    found, trips, requests, _ = seen(lambda: far.positions_where("size > 15"))
+    assert found.tolist() == [*range(16, 120)]
+    assert trips <= 3
+    assert len(requests) <= 2 * 11
+    for act in (
+        lambda: far.positions_where("size > 20"),
+        lambda: far.explain("size > 15 AND size < 99", ["name"]),
+    ):
+        assert seen(act)[1] == 0, "footers and small columns are known now"
+
+
 def test_row_groups_beside_each_other_share_requests(s3, options, seen, url):
     x = rides()
     x = tl.SparseTensor(x.coords, np.random.default_rng(0).random(x.nnz), x.shape)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import islice
 from typing import Any, overload
 
@@ -157,13 +157,3 @@ class SampleFiles(Sequence[SampleFile]):
 
     def __iter__(self) -> Iterator[SampleFile]:
         return (self[number] for number in range(len(self)))
-
-
-@contextmanager
-def found_file(snapshot: Snapshot, path: str) -> Iterator[None]:
-    """Raise MissingDataError if a data file turns out not to be there any more."""
-    try:
-        yield
-    except FileNotFoundError:
-        _ = SampleFile(snapshot, path).metadata  # says it, and what to do
-        raise

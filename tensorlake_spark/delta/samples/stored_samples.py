@@ -17,7 +17,7 @@ from tensorlake_spark.delta.samples.bounds import guarantees_of
 from tensorlake_spark.delta.samples.column_assembly import assembled, pruned
 from tensorlake_spark.delta.samples.known_snapshot import known_snapshot
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, leaf_columns
-from tensorlake_spark.delta.samples.sample_files import AHEAD, SampleFiles, found_file
+from tensorlake_spark.delta.samples.sample_files import AHEAD, SampleFiles
 from tensorlake_spark.delta.samples.sample_numbers import SampleNumbers
 from tensorlake_spark.delta.samples.sample_values import SampleFile
 from tensorlake_spark.delta.samples.sample_writer import SORTED
@@ -382,11 +382,12 @@ class StoredSamples:
         found = [np.zeros(0, np.int64)]
         leaves = self.under(needed) or self.under([(SID,)])
         wanted = pruned(self.schema, leaves)
-        for number, groups in self.near(
-            near[0] if near else where, needed, near[1] if near else None
-        ):
+        met = [*self.near(near[0] if near else where, needed, near[1] if near else None)]
+        for count, (number, groups) in enumerate(met):
             file = self.files[number]
             with reaching(self.snapshot.storage):
+                if not count % AHEAD:
+                    self.files.prepare([n for n, _ in met[count : count + AHEAD]], leaves)
                 rows = np.concatenate([np.arange(*file.starts[g : g + 2]) for g in groups])
                 table = assembled(file, wanted, leaves, rows, False)
             hit = table.append_column("__row", pa.array(rows)).filter(where)["__row"].to_numpy()
@@ -416,15 +417,23 @@ class StoredSamples:
         leaves = self.under(needed)
         guarantees = guarantees_of(self.snapshot.file_actions, self._log_order.tolist(), leaves)
         without_nan = self.without_nan(leaves)
+        asked = [where if ordered is None or not known else ordered for known in without_nan]
+        met = []
         for number, path in enumerate(self.files.paths):
-            asked = where if ordered is None or not without_nan[number] else ordered
             fragment = format_.make_fragment(f"{base}/{path}", filesystem, guarantees[number])
             whole = pads.FileSystemDataset([fragment], self.schema, format_, filesystem)
-            with found_file(self.snapshot, path):
-                kept = [f.subset(asked, schema=self.schema) for f in whole.get_fragments(asked)]
-            for one in kept:
-                if groups := [group.id for group in one.row_groups]:
-                    yield number, groups
+            met += [number for _ in whole.get_fragments(asked[number])]
+        for count, number in enumerate(met):
+            with reaching(self.snapshot.storage):
+                if not count % AHEAD:
+                    self.files.footers(met[count : count + AHEAD])
+                # Arrow reads a footer anew wherever it finds one: here, in memory.
+                footer = pa.BufferOutputStream()
+                self.files[number].metadata.write_metadata_file(footer)
+            fragment = format_.make_fragment(pa.BufferReader(footer.getvalue()))
+            kept = fragment.subset(asked[number], schema=self.schema)
+            if groups := [group.id for group in kept.row_groups]:
+                yield number, groups
 
     def without_nan(self, leaves: Sequence[LeafColumn]) -> Array:
         """Return for each file whether the log says that its columns have no NaN: ours have bounds only then."""
