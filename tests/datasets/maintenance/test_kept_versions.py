@@ -5,7 +5,9 @@ import datetime as dt
 import numpy as np
 from whole_datasets import replace_parts, samples_of
 
+import tensorlake_spark as tl
 from tensorlake_spark.datasets.apart.inner_tables import inner_tables
+from tensorlake_spark.datasets.maintenance import kept_versions as kept
 from tensorlake_spark.datasets.maintenance.kept_versions import (
     inner_files,
     kept_versions,
@@ -28,6 +30,25 @@ def test_pins_are_those_that_each_version_says_itself(made):
     assert pins_of(storage, {2, newest}, folders) == {v: found[v] for v in (2, newest)}
 
 
+def test_pins_are_of_the_columns_that_a_version_has(made):
+    storage, first = made.ds._storage, made.ds.version
+    kind = tl.types.Tensor("int64", apart=True)
+    made.ds.add_column("late", kind, [np.zeros(2, "i8")] * len(made.ds))
+    added = made.ds.version
+    made.ds.drop_column("image")
+    versions = set(range(made.ds.version + 1))
+    found = pins_of(storage, versions, [*inner_files(storage)])
+    columns = {
+        v: sorted(f.partition("~")[0] for f in found[v] if f.startswith("_columns"))
+        for v in versions
+    }
+    assert columns[first] == ["_columns/image"]
+    assert columns[added] == ["_columns/image", "_columns/late"]
+    assert columns[made.ds.version] == ["_columns/late"]
+    made.ds.vacuum(0)
+    assert [value.tolist() for value in tl.dataset(made.path)["late"]] == [[0, 0]] * 20
+
+
 def test_versions_that_the_log_has_lost_are_left_out(made):
     storage = made.ds._storage
     log = made.path / "_delta_log"
@@ -48,6 +69,16 @@ def test_versions_in_use_since_a_time(made):
     newest = made.ds.stored.snapshot
     now = dt.datetime.now(dt.timezone.utc)
     assert kept_versions(newest, now) == {2, newest.version}
+
+
+def test_a_version_is_in_use_until_the_next_one_is_made(made, monkeypatch):
+    """However long ago it was made itself: whoever opened it then may read it."""
+    newest = made.ds.stored.snapshot
+    made_at = {version: 1000 * version for version in range(newest.version + 1)}
+    monkeypatch.setattr(kept, "commit_times", lambda _: made_at)
+    for since, first in ((0, 0), (1.5, 1), (2, 1), (2.001, 2), (99, newest.version)):
+        until = dt.datetime.fromtimestamp(since, dt.timezone.utc)
+        assert kept_versions(newest, until) == set(range(first, newest.version + 1)), since
 
 
 def test_samples_of_versions(made):
