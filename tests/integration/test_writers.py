@@ -12,12 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from examples import mostly
+from races import before_call
 
 import tensorlake_spark as tl
 from tensorlake_spark.delta.log.actions import commit_name
 from tensorlake_spark.delta.log.commit import Change, StaleChange, app_of, commit
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.writing import write
 
 
 def run(code, *args, **kwargs):
@@ -93,6 +95,22 @@ def test_of_two_overwrites_one_wins_and_one_is_told(tmp_path):
     newest = {p.name for p in Path(lake.uri).glob("*.parquet")}
     assert live <= newest
     assert len(newest) == 2, "the loser's files are gone; the overwritten one waits for vacuum"
+
+
+def test_an_overwrite_with_an_array_is_not_repeated_over_that_of_another(tmp_path, monkeypatch):
+    """An append would be: its data is there still."""
+    lake = tl.open(tmp_path / "lake")
+    lake.write("x", np.zeros(4))
+    other = tl.open(tmp_path / "lake")
+    before_call(
+        monkeypatch,
+        write,
+        "_write_new",
+        lambda: other.write("x", np.full(3, 7.0), mode="overwrite"),
+    )
+    with pytest.raises(tl.ConcurrentWriteError, match="in version 2"):
+        lake.write("x", np.ones(4), mode="overwrite")
+    np.testing.assert_array_equal(lake["x"][:], [7, 7, 7])
 
 
 def test_an_assignment_to_a_tensor_that_changed_is_refused(tmp_path):
