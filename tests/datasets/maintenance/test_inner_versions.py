@@ -7,6 +7,8 @@ from races import before_commit
 from whole_datasets import contents, replace_parts, samples_of
 
 import tensorlake_spark as tl
+from tensorlake_spark.datasets.apart import pinning
+from tensorlake_spark.datasets.maintenance import sample_versions
 
 
 def test_restore_brings_back_parts_that_were_replaced(made):
@@ -29,6 +31,29 @@ def test_restore_brings_back_parts_that_were_replaced(made):
     # Later writers find nothing that they would have to undo.
     ds.extend(samples_of(made.jpegs, range(30, 33)))
     assert contents(ds)[:22] == changed
+
+
+@pytest.mark.parametrize("column", ["image", "scan"])
+def test_parts_of_a_restore_that_was_killed_are_undone_by_the_next_writer(
+    made, monkeypatch, column
+):
+    ds, version = made.ds, made.ds.version
+    new = {"image": made.jpegs[0], "scan": samples_of(made.jpegs, [6], seed=99)["scan"][0]}
+    replace_parts(ds, [6], {column: [new[column]]})
+    changed = contents(ds)
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pinning, "PATIENCE", 0.1)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(sample_versions, "commit", killed)
+        ds.restore(version)
+    for number in (20, 21):
+        after = tl.dataset(made.path)
+        assert contents(after)[:20] == changed
+        after.extend(samples_of(made.jpegs, [number]))
+    assert contents(tl.dataset(made.path))[:20] == changed
 
 
 def test_what_is_gone_of_a_part_is_told_before_anything_is_written(made):
