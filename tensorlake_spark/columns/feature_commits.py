@@ -78,7 +78,10 @@ class FeatureCommits(FeatureReads):
         undo = None
         if marked:
             undo = f"features.restore({now.version}) makes the table what it was before"
-        return self._at(restore.restore(now, was.ids, version, dropped, others, undo))
+        try:
+            return self._at(restore.restore(now, was.ids, version, dropped, others, undo))
+        except ConcurrentWriteError as lost:
+            raise self._lost("restore") from lost
 
     def _change(
         self,
@@ -111,7 +114,11 @@ class FeatureCommits(FeatureReads):
             changes.discard()
             raise
         # Another writer's change may be of dtypes that this one leaves alone, and does not fit it all the same.
-        after = commit_all(changes, transaction, [tensor_id(self._name, d) for d in DTYPES])
+        seen = [tensor_id(self._name, dtype) for dtype in DTYPES]
+        try:
+            after = commit_all(changes, transaction, seen)
+        except ConcurrentWriteError as lost:
+            raise self._lost(what) from lost
         return self._at(Snapshot.newest(self._storage) if after is None else after)
 
     def _change_anew(
@@ -127,7 +134,17 @@ class FeatureCommits(FeatureReads):
                 return self._change(what, nbytes, make, transaction, True)
             except ConcurrentWriteError:
                 continue
-        return self._change(what, nbytes, make, transaction, True)
+        try:
+            return self._change(what, nbytes, make, transaction, True)
+        except ConcurrentWriteError as lost:
+            raise self._lost(what, f", {ATTEMPTS} times in a row") from lost
+
+    def _lost(self, what: str, often: str = "") -> ConcurrentWriteError:
+        """Return the error of a lost race: that of the commit speaks of a transaction, and the caller has none."""
+        return ConcurrentWriteError(
+            f"another writer was faster than this {what} of features {self._name!r} of {self._storage.uri}{often}; "
+            f"nothing was committed, look at lake.features({self._name!r}) and call {what} again if it still holds"
+        )
 
     def _at(self, snapshot: Snapshot) -> Self:
         self._show(snapshot)

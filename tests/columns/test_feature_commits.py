@@ -140,7 +140,8 @@ def test_a_new_dtype_of_another_writer_meanwhile_is_not_overlooked(lake, feature
 
     monkeypatch.setattr(feature_commits.restore, "restore", late)
     with pytest.raises(
-        tl.ConcurrentWriteError, match="while it was restored; nothing was committed"
+        tl.ConcurrentWriteError,
+        match=r"than this restore of features 'ctr' .*nothing was committed",
     ):
         features.restore(before)
     monkeypatch.undo()

@@ -62,6 +62,18 @@ def test_features_of_two_writers_both_land_in_the_order_of_their_commits(lake, b
 
 def test_one_of_two_writers_makes_a_table(lake, before_commit):
     before_commit(lambda: tl.open(lake.uri).features("t").write(FLOATS))
-    with pytest.raises(ConcurrentWriteError, match="nothing of the transaction was committed"):
+    says = r"faster than this write of features 't' of .*; nothing was committed, look at lake\.f.*call write again"
+    with pytest.raises(ConcurrentWriteError, match=says):
         lake.features("t").write(BYTES)
     assert lake.features("t").read().equals(FLOATS)
+
+
+def test_a_change_that_loses_every_time_says_how_often(lake, before_commit, monkeypatch):
+    one = lake.features("t").write(BASE)
+    monkeypatch.setattr(feature_commits, "ATTEMPTS", 1)
+    before_commit(lambda: tl.open(lake.uri).features("t").append(MORE))
+    with pytest.raises(
+        ConcurrentWriteError, match=r"this drop of features 't' .*, 1 times in a row"
+    ):
+        one.drop(["a"])
+    assert lake.features("t").names == ["a"]
