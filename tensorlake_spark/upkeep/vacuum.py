@@ -12,6 +12,8 @@ from numbers import Real
 from typing import Any
 from urllib.parse import unquote
 
+from deltalake.exceptions import CommitFailedError
+
 from tensorlake_spark.delta.files import catalog_file, digest_file
 from tensorlake_spark.delta.files.runner import Run, run_here
 from tensorlake_spark.delta.files.table_folder import everything, inner_tables
@@ -72,7 +74,8 @@ def vacuum(
 
     deltalake deletes, and puts two entries into the history: it gives S3 a thousand names in one request, where a task
     of `run` needs three requests a name. It cannot where the table has deletion vectors, or where another table lies
-    in its folder. Then tasks delete in a store what was found here, and the history has no entry.
+    in its folder. Then tasks delete in a store what was found here, and the history has no entry. They do so too where
+    another writer replaces files meanwhile: deltalake takes this for a conflict with its entries, and gives up.
     """
     retention_hours = check_retention(retention_hours)
     storage = snapshot.storage
@@ -80,14 +83,17 @@ def vacuum(
     inner = inner_tables(files)
     vectors = "deletionVectors" in snapshot.reader_features
     is_deltalakes = not (vectors or inner)
+    taken: list[str] = []
     with reaching(storage):
-        named = snapshot.table.vacuum(
-            retention_hours=None if retention_hours is None else math.ceil(retention_hours),
-            dry_run=dry_run or not is_deltalakes,
-            enforce_retention_duration=False,
-            full=True,
-            keep_versions=[*_tagged(snapshot), *keep] or None,
-        )
+        try:
+            named = _by_deltalake(snapshot, retention_hours, dry_run or not is_deltalakes, keep)
+        except CommitFailedError:
+            # Its second entry comes when the files are deleted, so that they may be gone.
+            is_deltalakes = False
+            snapshot = Snapshot.newest(storage, kind=None)
+            named = _by_deltalake(snapshot, retention_hours, True, keep)
+            left = {file.path for file in everything(storage)}
+            taken = [f.path for f in files if f.path not in left and not f.path.startswith("_")]
     # deltalake also names files that the log has removed and an earlier vacuum deleted: by their whole paths.
     starts = tuple(f"{start}/" for start in (storage.uri, storage.place[1]))
     paths = dict.fromkeys(_without(name, starts) for name in named)
@@ -99,6 +105,7 @@ def vacuum(
         gone = [name for name in gone if not _is_kept(name, inner)]
         if not dry_run:
             _delete(storage, gone, run)
+        gone = [*dict.fromkeys([*taken, *gone])]
     if not dry_run:
         digest_file.forget(snapshot)
     kept = snapshot.retention if retention_hours is None else dt.timedelta(hours=retention_hours)
@@ -108,6 +115,20 @@ def vacuum(
         *direct_commit.expire(storage, kept, dry_run),
         *catalog_file.expire(storage, kept, dry_run),
     ]
+
+
+def _by_deltalake(
+    snapshot: Snapshot, retention_hours: float | None, dry_run: bool, keep: Sequence[int]
+) -> list[str]:
+    """Have deltalake delete files, or only name them."""
+    named: list[str] = snapshot.table.vacuum(
+        retention_hours=None if retention_hours is None else math.ceil(retention_hours),
+        dry_run=dry_run,
+        enforce_retention_duration=False,
+        full=True,
+        keep_versions=[*_tagged(snapshot), *keep] or None,
+    )
+    return named
 
 
 def _without(name: str, starts: Sequence[str]) -> str:

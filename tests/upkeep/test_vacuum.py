@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError
 
 import tensorlake_spark as tl
 from tensorlake_spark.delta.log.actions import LOG
@@ -73,6 +75,37 @@ def test_files_that_an_earlier_vacuum_took_are_not_named_again(lake, tmp_path):
     assert all(not Path(ds.uri, name).exists() for name in taken)
     assert len(taken) >= 3
     assert ds.vacuum(0) == []
+
+
+@pytest.mark.parametrize("when", ["before", "between"])
+def test_another_writer_replaces_files_around_the_entries_of_a_vacuum(lake, monkeypatch, when):
+    """deltalake takes this for a conflict, at its first entry or, when the files are gone, at its second."""
+    lake.write("x", np.arange(3.0))
+    old = [f"part-{k}-old.parquet" for k in range(9)]
+    for name in old:
+        Path(lake.uri, name).touch()
+        age(lake, name, hours=24 * 30)
+    real = DeltaTable.vacuum
+
+    def other():
+        tl.open(lake.uri).write("x", np.arange(4.0), mode="overwrite")
+
+    def late(table, **options):
+        monkeypatch.undo()
+        if when == "before":
+            other()
+            return real(table, **options)
+        taken = real(table, **options)
+        other()
+        # What the second entry of deltalake meets if the writer is faster.
+        assert taken
+        raise CommitFailedError("a concurrent transaction deleted data this operation read")
+
+    monkeypatch.setattr(DeltaTable, "vacuum", late)
+    assert sorted(lake.vacuum()) == old
+    assert not [name for name in old if Path(lake.uri, name).exists()]
+    assert lake["x"][:].tolist() == [0, 1, 2, 3]
+    assert lake.check().ok
 
 
 def test_nothing_else_of_the_log_is_taken(lake):
