@@ -35,6 +35,9 @@ from tensorlake_spark.tensor.spec import check_id
 
 Array = np.ndarray[Any, Any]
 
+MOST = 10_000
+"""Components at the most: every round makes matrices of their number squared, here of 800 MB."""
+
 
 @dataclass(frozen=True, eq=False)
 class Decomposition:
@@ -73,14 +76,15 @@ def decompose(
     Raises
     ------
     InvalidTensorError
-        If the tensor has one axis or none, complex numbers, or a norm that is not finite.
+        If the tensor has one axis or none, complex numbers, a norm that is not finite, or numbers too small for one.
     """
     if x.ndim < 2 or x.dtype.kind == "c":
         raise InvalidTensorError(
             f"the tensor has the shape {tuple(x.shape)} and the dtype {x.dtype}; take one of real numbers with two "
             "axes or more"
         )
-    norm = float(x.norm())
+    found = x.norm()
+    norm, least = float(found), float(np.sqrt(np.finfo(np.asarray(found).dtype).tiny))
     if not np.isfinite(norm):
         raise InvalidTensorError(
             f"the norm of the tensor is {norm}: it holds NaN or infinity, or numbers too large for {x.dtype}; replace "
@@ -90,6 +94,11 @@ def decompose(
     for number in range(1, rounds + 1):
         for axis in range(len(factors)):
             product = x.mttkrp(factors, axis)
+            if norm < least and product.any():  # a fit would be of what is left of the squares
+                raise InvalidTensorError(
+                    f"the norm of the tensor is {norm}, below {least:.1e}: its numbers are too small to be squared as "
+                    f"{x.dtype}; multiply them by a constant, or write it with a wider dtype"
+                )
             others = [u.T @ u for k, u in enumerate(factors) if k != axis]
             factor = product @ np.linalg.pinv(reduce(np.multiply, others), hermitian=True)
             weights = np.linalg.norm(factor, axis=0)
@@ -175,6 +184,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, least in (("rank", 1), ("rounds", 1), ("seed", 0)):
         if getattr(args, name) < least:
             parser.error(f"--{name} is {getattr(args, name)}; give {least} or more")
+    if args.rank > MOST:
+        parser.error(
+            f"--rank is {args.rank}; give {MOST} or less, for memory grows with its square"
+        )
     into = args.into or f"{args.id}/cp"
     try:
         names_of(tl.open(args.lake, create=False)[args.id], into)  # or it is told after all rounds
@@ -186,6 +199,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         write(tl.open(args.lake), args.id, into, found)
     except TensorLakeError as error:
         print(f"cp_als.py: {error}", file=sys.stderr)
+        return 2
+    except MemoryError as error:
+        print(
+            f"cp_als.py: there is not enough memory for --rank {args.rank}, give fewer: {error}",
+            file=sys.stderr,
+        )
         return 2
     print(f"{args.rank} components of {args.id} are in {args.lake} below {into}")
     return 0

@@ -111,6 +111,9 @@ def test_factors_go_to_the_lake_in_one_commit(cp_als, lake, flights, capsys):
         (np.ones((2, 3), complex), {}, "dtype complex128; take one of real numbers"),
         (np.full((2, 3), np.nan), {}, "norm of the tensor is nan: it holds NaN"),
         (np.full((20, 30), 6e4, "f2"), {}, "too large for float16"),
+        (np.full((2, 3), 1e-200), {}, "norm of the tensor is 0.0, below 1.5e-154: its numbers"),
+        (np.full((2, 3), 1e-160), {}, "too small to be squared as float64; multiply"),
+        (np.full((2, 3), 1e-30, "f4"), {}, "too small to be squared as float32; multiply"),
         (np.ones((2, 3)), {"axes": ("weights", "y")}, "an axis of 'x' is called weights"),
     ],
 )
@@ -146,6 +149,29 @@ def test_a_number_that_is_too_small_is_told(cp_als, capsys, name, value):
         cp_als.main([f"--{name}", str(value)])
     assert error.value.code == 2
     assert f"--{name} is {value}; give " in capsys.readouterr().err
+
+
+def test_a_rank_that_is_too_large_is_told(cp_als, capsys):
+    with pytest.raises(SystemExit) as error:
+        cp_als.main(["--rank", "100000000000"])
+    assert error.value.code == 2
+    assert "--rank is 100000000000; give 10000 or less" in capsys.readouterr().err
+
+
+def test_memory_that_is_too_small_for_a_rank_is_told(cp_als, tmp_path, capsys, monkeypatch):
+    def full(*_):
+        raise MemoryError("Unable to allocate 8 TiB")
+
+    tl.open(tmp_path).write("x", np.ones((4, 2, 3)))
+    monkeypatch.setattr(cp_als, "decompose", full)
+    assert cp_als.main(["--lake", str(tmp_path), "--id", "x", "--rank", "3"]) == 2
+    assert capsys.readouterr().err.startswith("cp_als.py: there is not enough memory for --rank 3")
+
+
+def test_the_fit_of_zeros_is_one(cp_als, tmp_path):
+    tl.open(tmp_path).write("x", np.zeros((4, 2, 3)))
+    assert cp_als.main(["--lake", str(tmp_path), "--id", "x", "--rank", "2"]) == 0
+    assert tl.open(tmp_path)["x/cp/weights"].attrs["fit"] == 1
 
 
 @pytest.mark.local_disk
