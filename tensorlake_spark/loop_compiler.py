@@ -1,8 +1,9 @@
 """Loops that numba compiles, and the files that keep what it compiled. Only modules of loops import this.
 
 numba trusts such a file: after one that a full disk or a crash damaged it raises, or runs what it finds, and the
-process dies. Here a file ends with a digest, and says which types its code is for, as processes that write at the same
-time may put one's code behind the other's types. What is not whole is compiled again, and replaced.
+process dies. Here a file ends with a digest, and says which types and which text of the loop its code is for: processes
+that write at the same time may put one's code behind the other's types, or behind those of a newer version. What is not
+whole is compiled again, and replaced.
 """
 
 from __future__ import annotations
@@ -91,11 +92,12 @@ class _File(_caching.IndexDataCacheFile):  # type: ignore[misc]
     """The files of one loop: an index of the types that it is compiled for, and the code for each."""
 
     def save(self, key: Any, data: Any) -> None:
-        super().save(key, (key, data))
+        super().save(key, (key, self._source_stamp, data))
 
     def load(self, key: Any) -> Any:
         found = super().load(key)
-        return found[1] if found is not None and found[0] == key else None
+        is_this = found is not None and found[:-1] == (key, self._source_stamp)
+        return found[-1] if is_this else None
 
     def _dump(self, obj: Any) -> bytes:
         data: bytes = super()._dump(obj)

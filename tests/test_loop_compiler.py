@@ -94,6 +94,24 @@ def test_code_behind_the_types_of_another_is_not_run(run, tmp_path):
     assert run("i8") == ("loaded loaded", "")
 
 
+@pytest.mark.local_disk
+def test_code_of_another_version_of_a_loop_is_not_run(run, tmp_path):
+    """What an old process leaves that writes its code while a new one has written the index."""
+    module = tmp_path / "some_loops.py"
+    new = module.read_text()
+    module.write_text(new.replace("type(0)", "type(9)").replace("== 10", "== 19"))
+    run()
+    kept = {path: path.read_bytes() for path in (tmp_path / "cache").rglob("*.nbc")}
+    module.write_text(new)
+    assert run() == ("compiled compiled", "")
+    assert kept
+    for path, data in kept.items():
+        assert path.exists()
+        path.write_bytes(data)
+    assert run() == ("compiled compiled", "")
+    assert run() == ("loaded loaded", "")
+
+
 FULL = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))"
 NO_FOLDER = (
     "import numba.core.caching as c; c.CacheImpl._locator_classes = [c.UserProvidedCacheLocator]"
