@@ -20,6 +20,7 @@ from tensorlake_spark.audit.repair import count_anew, write_anew
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.files.digest_file import LEAVES
 from tensorlake_spark.delta.files.inspection import (
+    MISSING,
     RECORDS,
     SIZE,
     STATISTICS,
@@ -37,6 +38,10 @@ NOTICES = (DESCRIBED, "orphan", "source", "staging")
 """Kinds of findings that are no errors: other writers may be at work, or nothing is read by what is wrong."""
 
 _SHOWN = 10  # findings of one kind in one place
+_TAKE_OUT = (
+    "put it back from a backup; or give up what it held, deltalake.DeltaTable(uri).repair() takes it out of the log, "
+    "and check(repair=True) then counts the totals again"
+)
 _REORG = "it has a deletion vector: REORG TABLE ... APPLY (PURGE) of Spark writes it anew"
 
 
@@ -257,6 +262,8 @@ class _Verdict:
                 text = fault.text
                 if self.snapshot.kept(look.path) is not None and fault.kind in _OF_THE_LOG:
                     text += f"; {_REORG}"
+                if fault.kind == MISSING:
+                    text += f"; {_TAKE_OUT}"
                 out.append(Finding(fault.kind, look.path, text, mended))
             for wrong in look.faults:
                 place = f"tensor {wrong.tensor_id!r}, {wrong.place}"

@@ -210,6 +210,30 @@ def test_no_changed_header_of_a_page_passes_a_check_and_is_refused_by_a_read(lak
 
 
 @pytest.mark.local_disk
+def test_a_missing_file_can_be_given_up(lake, x):
+    """Such as after a vacuum without retention beside a writer: the file also said which tensors there are."""
+    lake.write("x", x)
+    (name,) = live(lake)
+    lake.write("y", x)
+    Path(lake.uri, name).unlink()
+    forget()
+    with pytest.raises(tl.MissingDataError, match=r"or see what check\(\) of the newest one says"):
+        tl.open(lake.uri)["x"][:]
+    (finding, *_) = lake.check(repair=True).findings
+    assert (finding.kind, finding.repaired) == ("missing", False)
+    assert (
+        "deltalake.DeltaTable(uri).repair() takes it out of the log, and check(repair"
+        in finding.text
+    )
+    deltalake.DeltaTable(lake.uri).repair()
+    found = tl.open(lake.uri)
+    assert found.check(repair=True).ok
+    assert list(found) == ["y"]
+    np.testing.assert_array_equal(found["y"][:], x)
+    assert found.write("x", x).shape == x.shape
+
+
+@pytest.mark.local_disk
 def test_a_truncated_file_a_missing_one_and_one_that_was_swapped(full, x):
     full.write("y", x, block_shape=(8, 100))
     first, second = sorted(live(full), key=lambda name: Path(full.uri, name).stat().st_mtime_ns)

@@ -437,8 +437,8 @@ class reading:  # noqa: N801 - reads as a statement: with reading(storage, name)
                 raise type(error)(f"{error} (data file {where}){remedy}") from error
         elif isinstance(error, FileNotFoundError):
             raise MissingDataError(
-                f"data file {where} is in the Delta log but not there; open a version that does not need it. "
-                f"{FILES_KEPT}"
+                f"data file {where} is in the Delta log but not there; open a version that does not need it, or see "
+                f"what check() of the newest one says. {FILES_KEPT}"
             ) from error
         elif isinstance(error, TensorLakeError):
             return
