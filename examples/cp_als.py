@@ -26,6 +26,7 @@ import numpy as np
 
 import tensorlake_spark as tl
 from tensorlake_spark.errors import (
+    ConcurrentWriteError,
     InvalidOptionError,
     InvalidTensorError,
     TensorLakeError,
@@ -171,7 +172,7 @@ def tensor_of(lake: str, tensor_id: str) -> Iterator[Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Decompose a tensor, say how well it fits, and write the factors; 2 if that cannot be done."""
+    """Decompose a tensor, say how well it fits, and write the factors; 2 if that cannot be, 1 after a lost race."""
     parser = argparse.ArgumentParser(prog="cp_als.py", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--lake", default="demo-output/lake", help="path or URL (%(default)s)")
     parser.add_argument("--id", default="flights", help="the tensor (%(default)s)")
@@ -197,6 +198,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for found in decompose(x, start, args.rounds, args.tolerance):
                 print(f"round {found.rounds}: fit {found.fit:.6f}", flush=True)
         write(tl.open(args.lake), args.id, into, found)
+    except ConcurrentWriteError:
+        print(
+            f"cp_als.py: another writer changed {args.id} or what is below {into} meanwhile, and no factors were "
+            "written; run it again, or give another --into",
+            file=sys.stderr,
+        )
+        return 1
     except TensorLakeError as error:
         print(f"cp_als.py: {error}", file=sys.stderr)
         return 2

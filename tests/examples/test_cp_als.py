@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from places import ROOT
 from quick import BRIEF
+from races import before_commit
 
 import tensorlake_spark as tl
 
@@ -166,6 +167,17 @@ def test_memory_that_is_too_small_for_a_rank_is_told(cp_als, tmp_path, capsys, m
     monkeypatch.setattr(cp_als, "decompose", full)
     assert cp_als.main(["--lake", str(tmp_path), "--id", "x", "--rank", "3"]) == 2
     assert capsys.readouterr().err.startswith("cp_als.py: there is not enough memory for --rank 3")
+
+
+def test_a_run_that_loses_to_another_one_says_what_to_do(cp_als, tmp_path, capsys, monkeypatch):
+    tl.open(tmp_path).write("x", np.ones((4, 2, 3)))
+    words = ["--lake", str(tmp_path), "--id", "x", "--rank", "2"]
+    before_commit(monkeypatch, lambda: cp_als.main(words))
+    assert cp_als.main(words) == 1
+    assert "changed x or what is below x/cp meanwhile, and no factors were written; run it" in (
+        capsys.readouterr().err
+    )
+    assert tl.open(tmp_path)["x/cp/weights"].shape == (2,)
 
 
 def test_the_fit_of_zeros_is_one(cp_als, tmp_path):
