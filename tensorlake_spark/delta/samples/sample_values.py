@@ -103,7 +103,7 @@ class SampleFile:
         except FileNotFoundError as error:
             raise MissingDataError(
                 f"the data file {self._snapshot.storage.file_uri(self.path)} is gone; a vacuum deleted it, or "
-                "somebody did: open a newer version of the dataset"
+                "somebody did: open a newer version of the dataset, or see what ds.check() of the newest says"
             ) from error
         except (pa.ArrowInvalid, CorruptDataError) as error:
             raise CorruptDataError(

@@ -13,7 +13,10 @@ from tensorlake_spark.errors import (
     TensorLakeError,
 )
 
-_GONE = " is gone; a vacuum deleted it, or somebody did: open a newer version of the dataset"
+_GONE = (
+    " is gone; a vacuum deleted it, or somebody did: open a newer version of the dataset, or see what ds.check() of "
+    "the newest says"
+)
 
 
 def unread_error(sample: str, error: Exception, skips: bool) -> Exception:

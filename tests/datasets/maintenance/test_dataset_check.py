@@ -155,6 +155,21 @@ def test_files_that_are_gone_or_damaged(made):
     assert any(kind == "value" and "'small'" in place for kind, place in kinds)
 
 
+def test_a_file_that_is_gone_from_the_newest_version_has_a_remedy(plain):
+    before = plain.version
+    known = {*Path(plain.uri).glob("samples-*.parquet")}
+    plain.extend([plain[0]])
+    (new,) = {*Path(plain.uri).glob("samples-*.parquet")} - known
+    new.unlink()
+    again = tl.dataset(plain.uri)
+    with pytest.raises(tl.MissingDataError, match=r"or see what ds\.check\(\) of the newest says"):
+        again[len(again) - 1]
+    (missing,) = again.check().findings
+    assert "ds.restore(version) brings an earlier version back" in missing.text
+    again.restore(before)
+    assert again.check().ok
+
+
 def test_samples_out_of_order_in_a_file_that_is_read_as_one_in_order(plain):
     (path,) = Path(plain.uri).glob("samples-*.parquet")
     size = path.stat().st_size

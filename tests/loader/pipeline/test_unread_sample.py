@@ -65,7 +65,9 @@ def test_a_file_that_is_gone_is_named_and_nothing_else_helps(cause, says, skips)
     found = unread_error("sample 7", error, skips)
     assert type(found) is MissingDataError
     assert says in str(found)
-    assert str(found).endswith("open a newer version of the dataset")
+    assert str(found).endswith(
+        "newer version of the dataset, or see what ds.check() of the newest says"
+    )
 
 
 def test_a_link_to_nothing_is_no_file_of_the_table():
