@@ -27,6 +27,7 @@ from tensorlake_spark.tensor.spec import check_id
 
 _REMOVED = -1
 _ATTEMPTS = 5
+_COMMITS = 60  # as a writer tries
 
 
 def check_tag(name: str) -> str:
@@ -109,26 +110,46 @@ def untag(storage: Storage, name: str) -> None:
 
 
 def _commit(snapshot: Snapshot, name: str, version: int, operation: str) -> None:
-    """Commit a tag's number, unless it changed since `snapshot`; commits of others are no hindrance."""
-    with reaching(snapshot.storage):
-        try:
-            snapshot.table.create_write_transaction(
-                [],
-                "append",
-                snapshot.table.schema(),
-                commit_properties=CommitProperties(
-                    custom_metadata={"tensorlake.operation": operation},
-                    # Where transactions expire, one without a time does so at once.
-                    app_transactions=[Transaction(TAG + name, version, int(time.time() * 1000))],
-                ),
-            )
-        except (CommitFailedError, DeltaError, OSError) as error:
-            # Ours may have landed though its answer was lost; another writer's that says the same will do.
-            if Snapshot.open(snapshot.storage, kind=None).transaction(TAG + name) == version:
+    """Commit a tag's number, unless it changed since `snapshot`; commits of others are no hindrance.
+
+    deltalake takes files that another writer removed, and other properties of the table, for a conflict.
+    """
+    storage, was = snapshot.storage, snapshot.transaction(TAG + name)
+    with reaching(storage):
+        for _ in range(_COMMITS):
+            try:
+                _write(snapshot, name, version, operation)
                 return
-            if isinstance(error, OSError):
-                raise
-            raise ConcurrentWriteError(
-                f"another writer changed tag {name!r} of {snapshot.storage.uri}, or won too many commits "
-                f"in a row; nothing was committed: {error}"
-            ) from error
+            except (CommitFailedError, DeltaError, OSError) as failed:
+                # Ours may have landed though its answer was lost; another writer's that says the same will do.
+                snapshot = Snapshot.open(storage, kind=None)
+                now = snapshot.transaction(TAG + name)
+                if now == version:
+                    return
+                if isinstance(failed, OSError):
+                    raise
+                error: Exception = failed
+                if now != was:
+                    raise ConcurrentWriteError(
+                        f"another writer changed tag {name!r} of {storage.uri}; nothing was committed, look at tags() "
+                        f"and {operation} it again if that still holds"
+                    ) from error
+                if not isinstance(failed, CommitFailedError):
+                    break
+        raise ConcurrentWriteError(
+            f"other writers were faster than the {operation} of {name!r} of {storage.uri}; nothing was committed, try "
+            f"again later: {error}"
+        ) from error
+
+
+def _write(snapshot: Snapshot, name: str, version: int, operation: str) -> None:
+    snapshot.table.create_write_transaction(
+        [],
+        "append",
+        snapshot.table.schema(),
+        commit_properties=CommitProperties(
+            custom_metadata={"tensorlake.operation": operation},
+            # Where transactions expire, one without a time does so at once.
+            app_transactions=[Transaction(TAG + name, version, int(time.time() * 1000))],
+        ),
+    )

@@ -4,10 +4,13 @@ import json
 import os
 from pathlib import Path
 
+import deltalake
 import numpy as np
 import pytest
+from races import before_call
 
 import tensorlake_spark as tl
+from tensorlake_spark.delta.log import tags as tags_module
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.log.tags import check_tag, tags
 from tensorlake_spark.delta.store.storage import Storage
@@ -102,6 +105,26 @@ def test_tags_are_in_no_writers_way(lake, x):
     tags._commit(stale, "b", 1, "tag")
     assert lake.tags() == {"a": 0, "b": 1}
     assert len(lake["x"]) == 16
+
+
+def overwrite(lake):
+    lake.write("x", np.arange(3.0), mode="overwrite")
+
+
+def set_property(lake):
+    table = deltalake.DeltaTable(lake.uri)
+    table.alter.set_table_properties({"delta.logRetentionDuration": "interval 60 days"})
+
+
+@pytest.mark.parametrize("other", [overwrite, set_property, lambda lake: lake.tag("b", 0)])
+def test_a_tag_lands_whatever_another_writer_commits_meanwhile(lake, x, monkeypatch, other):
+    lake.write("x", x)
+    before_call(monkeypatch, tags_module, "_write", lambda: other(tl.open(lake.uri)))
+    lake.tag("a")
+    assert lake.tags()["a"] == 1
+    before_call(monkeypatch, tags_module, "_write", lambda: overwrite(tl.open(lake.uri)))
+    lake.untag("a")
+    assert "a" not in lake.tags()
 
 
 @pytest.mark.local_disk
