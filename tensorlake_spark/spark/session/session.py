@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -121,13 +124,41 @@ def local_session(
     for name, value in settings.items():
         if name not in secret:
             builder = builder.config(name, value)
-    session: SparkSession = builder.getOrCreate()
+    with _no_orphan():
+        session: SparkSession = builder.getOrCreate()
     for name, value in secret.items():
         session.conf.set(name.removeprefix("spark.hadoop."), value)
     from tensorlake_spark.spark.source.data_source import register
 
     register(session)
     return session
+
+
+@contextmanager
+def _no_orphan() -> Iterator[None]:
+    """Let Ctrl-C wait until the JVM is there: one whose start PySpark gave up does not notice that Python has ended."""
+    from pyspark import SparkContext
+
+    before = signal.getsignal(signal.SIGINT)
+    if not callable(before) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    waiting = False
+
+    def wait(number: int, frame: Any) -> None:
+        nonlocal waiting
+        if SparkContext._gateway is None:
+            waiting = True
+        else:
+            before(number, frame)
+
+    signal.signal(signal.SIGINT, wait)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if waiting:
+            before(signal.SIGINT, None)
 
 
 def fetch(s3: bool = False) -> list[str]:

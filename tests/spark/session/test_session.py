@@ -2,8 +2,11 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -124,6 +127,8 @@ def test_a_machine_without_pyspark_is_told_in_one_line():
 
 WITHOUT_SPARK = """
 import sys
+import time
+from contextlib import suppress
 sys.modules["pyspark"] = None
 try:
     {}
@@ -166,3 +171,38 @@ def test_another_import_that_fails_is_not_taken_for_spark():
         "from tensorlake_spark.spark import query"
     )
     assert run(code, PYTHONPATH=str(ROOT)).stdout.startswith("ModuleNotFoundError")
+
+
+INTERRUPTED = """
+import os, signal
+import pyspark.java_gateway as gateway
+from tensorlake_spark.spark import local_session
+
+real = gateway.Popen
+
+def started(*arguments, **options):
+    process = real(*arguments, **options)
+    os.kill(os.getpid(), signal.SIGINT)
+    return process
+
+gateway.Popen = started
+local_session()
+"""
+
+
+def test_ctrl_c_while_java_starts_leaves_no_process(tmp_path):
+    """PySpark gave up the start, and the JVM waited for ever."""
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-c", INTERRUPTED], stdout=log, stderr=log, start_new_session=True,
+            env={**os.environ, "JAVA_TOOL_OPTIONS": BRIEF},
+        )  # fmt: skip
+    try:
+        assert process.wait(240) == -signal.SIGINT
+        with pytest.raises(ProcessLookupError):
+            for _ in range(400):
+                os.killpg(process.pid, 0)
+                time.sleep(0.05)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
