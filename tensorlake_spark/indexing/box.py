@@ -145,9 +145,7 @@ class Box:
         """
         sides = zip(self.lo, self.hi, shape, strict=True)
         is_empty = self.is_empty
-        return tuple(
-            (k, a, b) for k, (a, b, n) in enumerate(sides) if is_empty or a > 0 or b != n
-        )
+        return tuple((k, a, b) for k, (a, b, n) in enumerate(sides) if is_empty or a > 0 or b != n)
 
     def shift(self, offset: Sequence[int]) -> Box:
         """Return the box moved by `offset`.

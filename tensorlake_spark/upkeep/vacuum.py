@@ -12,17 +12,15 @@ from numbers import Real
 from typing import Any
 from urllib.parse import unquote
 
-from deltalake.exceptions import CommitFailedError
-
 from tensorlake_spark.delta.files import catalog_file, digest_file
 from tensorlake_spark.delta.files.runner import Run, run_here
-from tensorlake_spark.delta.files.table_folder import everything, inner_tables
+from tensorlake_spark.delta.files.table_folder import everything, inner_tables, vacuumed
 from tensorlake_spark.delta.log import direct_commit
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.log.tags import tags
 from tensorlake_spark.delta.store import staging
 from tensorlake_spark.delta.store.storage import Storage, reaching
-from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.errors import ConcurrentWriteError, InvalidOptionError
 from tensorlake_spark.threads import io_threads
 
 logger = logging.getLogger("tensorlake_spark")
@@ -87,7 +85,7 @@ def vacuum(
     with reaching(storage):
         try:
             named = _by_deltalake(snapshot, retention_hours, dry_run or not is_deltalakes, keep)
-        except CommitFailedError:
+        except ConcurrentWriteError:
             # Its second entry comes when the files are deleted, so that they may be gone.
             is_deltalakes = False
             snapshot = Snapshot.newest(storage, kind=None)
@@ -120,15 +118,8 @@ def vacuum(
 def _by_deltalake(
     snapshot: Snapshot, retention_hours: float | None, dry_run: bool, keep: Sequence[int]
 ) -> list[str]:
-    """Have deltalake delete files, or only name them."""
-    named: list[str] = snapshot.table.vacuum(
-        retention_hours=None if retention_hours is None else math.ceil(retention_hours),
-        dry_run=dry_run,
-        enforce_retention_duration=False,
-        full=True,
-        keep_versions=[*_tagged(snapshot), *keep] or None,
-    )
-    return named
+    hours = None if retention_hours is None else math.ceil(retention_hours)
+    return vacuumed(snapshot, hours, dry_run, [*_tagged(snapshot), *keep])
 
 
 def _without(name: str, starts: Sequence[str]) -> str:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow.fs as pafs
+from deltalake.exceptions import CommitFailedError
 
 from tensorlake_spark.delta.log import actions
 from tensorlake_spark.delta.log.data_file import PART
+from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.paths import path_of
 from tensorlake_spark.delta.store.storage import Storage, reaching
+from tensorlake_spark.errors import ConcurrentWriteError
 
 LOG = f"{actions.LOG}/"
 
@@ -166,3 +169,29 @@ def _replay(
             naming._remove(version, said.get("deletionTimestamp"))
     for path in added:
         out.setdefault(path, Naming())._add(version)
+
+
+def vacuumed(
+    snapshot: Snapshot, hours: int | None, dry_run: bool, keep_versions: Sequence[int]
+) -> list[str]:
+    """Have deltalake delete what no version within some hours needs, or only name it.
+
+    Raises
+    ------
+    ConcurrentWriteError
+        If another writer replaced files meanwhile. Some may be deleted.
+    """
+    try:
+        named: list[str] = snapshot.table.vacuum(
+            retention_hours=hours,
+            dry_run=dry_run,
+            enforce_retention_duration=False,
+            full=True,
+            keep_versions=[*keep_versions] or None,
+        )
+    except CommitFailedError as error:
+        raise ConcurrentWriteError(
+            f"another writer replaced files of {snapshot.storage.uri} during a vacuum, of which a part may be done; "
+            f"run it again: {error}"
+        ) from error
+    return named

@@ -136,7 +136,10 @@ def local_session(
 
 @contextmanager
 def _no_orphan() -> Iterator[None]:
-    """Let Ctrl-C wait until the JVM is there: one whose start PySpark gave up does not notice that Python has ended."""
+    """Let Ctrl-C wait until the JVM is there: one whose start PySpark gave up does not notice that Python has ended.
+
+    A second Ctrl-C does not wait.
+    """
     from pyspark import SparkContext
 
     before = signal.getsignal(signal.SIGINT)
@@ -147,7 +150,7 @@ def _no_orphan() -> Iterator[None]:
 
     def wait(number: int, frame: Any) -> None:
         nonlocal waiting
-        if SparkContext._gateway is None:
+        if SparkContext._gateway is None and not waiting:
             waiting = True
         else:
             before(number, frame)
