@@ -22,6 +22,7 @@ from tensorlake_spark.rows.row import Totals
 from tensorlake_spark.tensor.spec import TensorSpec
 
 _SMALL_ROW = 256 << 10  # bytes, up to which Python takes as long for a row as copying does
+_SPARED = 4  # times as much at a time, at the most: where files cannot be mapped, that is in memory
 _SHORT, _SHORT_OF_SMALL_ROWS = 16 << 20, 128 << 20  # bytes, up to which `_is_short_copy` says yes
 
 
@@ -114,9 +115,23 @@ def _decode(
             lambda batch: layout.decode(batch, spec, selection, result),
             done,
             one_by_one=_is_short_copy(meta, read_plan.n_bytes),
+            job_bytes=_job_bytes(read_plan.n_rows, layout.row_bound(spec, selection)),
         )
     if verify:
         check_totals(meta, selection, sum(found, Totals()))
+
+
+def _job_bytes(there: int, wanted: int) -> int:
+    """Return how much a thread takes at a time where so many rows are there, and so many are decoded at the most.
+
+    Each time costs Python as much as a row.
+
+    Examples
+    --------
+    >>> [_job_bytes(40, wanted) // scan.JOB_BYTES for wanted in (40, 20, 1)]
+    [1, 2, 4]
+    """
+    return scan.JOB_BYTES * min(_SPARED, max(1, there // max(1, wanted)))
 
 
 def _is_short_copy(meta: Meta, nbytes: int) -> bool:

@@ -289,6 +289,7 @@ def read(
     visit: Callable[[pa.RecordBatch], Any],
     progress: Callable[[int], None] | None = None,
     one_by_one: bool = False,
+    job_bytes: int = JOB_BYTES,
 ) -> list[Any]:
     """Read all that a plan names and call `visit` with every batch, from several threads.
 
@@ -302,7 +303,7 @@ def read(
         Takes a RecordBatch; what it returns is collected, in any order.
     progress : callable, optional
         Called with the bytes of every piece that is done.
-    one_by_one : bool
+    one_by_one, job_bytes
         See `each_piece`.
 
     Raises
@@ -315,7 +316,9 @@ def read(
         with of_file:
             return [visit(batch) for batch in batches]
 
-    found = each_piece(snapshot, read_plan, columns, each, progress, one_by_one=one_by_one)
+    found = each_piece(
+        snapshot, read_plan, columns, each, progress, job_bytes, one_by_one=one_by_one
+    )
     return [*chain(*found)]
 
 
