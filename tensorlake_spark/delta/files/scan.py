@@ -316,10 +316,8 @@ def read(
         with of_file:
             return [visit(batch) for batch in batches]
 
-    found = each_piece(
-        snapshot, read_plan, columns, each, progress, job_bytes, one_by_one=one_by_one
-    )
-    return [*chain(*found)]
+    out = each_piece(snapshot, read_plan, columns, each, progress, job_bytes, one_by_one=one_by_one)
+    return [*chain(*out)]
 
 
 def each_piece(
