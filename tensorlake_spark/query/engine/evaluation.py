@@ -38,6 +38,7 @@ from tensorlake_spark.threads import in_order
 
 Array = np.ndarray[Any, Any]
 
+_UNSIGNED = np.dtype(np.uint64)
 _MEMORY = 8 * BATCH_BYTES  # of pixels, for a condition
 
 
@@ -155,7 +156,7 @@ class Evaluation:
         parts = list(self.each([computed.lazy], table, work))
         if computed.form in _TYPES:
             return pa.chunked_array(parts, _TYPES[computed.form])
-        return joined(parts, _type_of_nulls(computed))
+        return joined(parts, computed, _type_of_nulls(computed))
 
 
 def one_a_row(values: Any, computed: Computed, table: pa.Table) -> pa.Array:
@@ -164,7 +165,7 @@ def one_a_row(values: Any, computed: Computed, table: pa.Table) -> pa.Array:
     Raises
     ------
     InvalidQueryError
-        If a row has more than one, or a complex one.
+        If a row has more than one, or a complex one, or rows have values of several types.
     """
     is_flat = isinstance(values, np.ndarray) and values.ndim == 1
     # bfloat16 and its like, which Arrow does not have either
@@ -185,7 +186,21 @@ def one_a_row(values: Any, computed: Computed, table: pa.Table) -> pa.Array:
                 f"{computed.what:.200} gives an array of shape {np.shape(value)} ({where}), and here a value a row is "
                 "needed; reduce it, as array_mean(x), any(x) or all(x) do, or choose an element"
             )
-    return pa.array([v.item() if isinstance(v, (np.generic, np.ndarray)) else v for v in values])
+    # Of Python's integers alone Arrow takes none that passes int64.
+    is_unsigned = {getattr(v, "dtype", None) for v in values if v is not None} == {_UNSIGNED}
+    found = [v.item() if isinstance(v, (np.generic, np.ndarray)) else v for v in values]
+    try:
+        return pa.array(found, pa.uint64() if is_unsigned else None)
+    except (pa.ArrowException, OverflowError) as error:
+        raise _unlike(computed, {type(v).__name__ for v in found if v is not None}) from error
+
+
+def _unlike(computed: Computed, kinds: Iterable[str]) -> InvalidQueryError:
+    """Return the error for values that are not of one type."""
+    return InvalidQueryError(
+        f"{computed.what:.200} gives values that no one type has ({', '.join(sorted(kinds))}), and here a column of "
+        "one type is needed; make them alike, as CAST(x AS DOUBLE) or CAST(x AS VARCHAR) does"
+    )
 
 
 def digests(values: Any, computed: Computed, table: pa.Table) -> pa.Array:
@@ -235,18 +250,29 @@ def _type_of_nulls(computed: Computed) -> pa.DataType:
     return pa.bool_() if computed.condition else pa.float64()
 
 
-def joined(parts: list[pa.Array], nulls: pa.DataType | None = None) -> pa.ChunkedArray:
-    """Return arrays of batches as one column: batches of nulls alone take the type of the others, or `nulls`."""
+def joined(
+    parts: list[pa.Array], computed: Computed, nulls: pa.DataType | None = None
+) -> pa.ChunkedArray:
+    """Return arrays of batches as one column: batches of nulls alone take the type of the others, or `nulls`.
+
+    Raises
+    ------
+    InvalidQueryError
+        If no one type has the values of all.
+    """
     kinds = [part.type for part in parts if not pa.types.is_null(part.type)]
-    if not kinds:
-        kind = pa.float64() if nulls is None else nulls
-    elif any(k != kinds[0] for k in kinds):
-        kind = pa.unify_schemas(
-            [pa.schema([("x", k)]) for k in kinds], promote_options="permissive"
-        ).field(0).type  # fmt: skip
-    else:
-        kind = kinds[0]
-    return pa.chunked_array([part.cast(kind) for part in parts], kind)
+    try:
+        if not kinds:
+            kind = pa.float64() if nulls is None else nulls
+        elif any(k != kinds[0] for k in kinds):
+            kind = pa.unify_schemas(
+                [pa.schema([("x", k)]) for k in kinds], promote_options="permissive"
+            ).field(0).type  # fmt: skip
+        else:
+            kind = kinds[0]
+        return pa.chunked_array([part.cast(kind) for part in parts], kind)
+    except pa.ArrowException as error:
+        raise _unlike(computed, {str(kind) for kind in kinds}) from error
 
 
 def _waits(lazies: list[Lazy]) -> bool:

@@ -14,6 +14,7 @@ from tensorlake_spark.query.engine.evaluation import Evaluation, joined, one_a_r
 from tensorlake_spark.query.nearest.vector_scan import VectorQuestion, candidates, question_of
 from tensorlake_spark.query.planning.plan import Best, Computed, Step
 
+_ROUNDED = 1 << 53  # float64 has every integer below it
 _SHARE = 4  # where fewer than one of four samples are asked for, only those are read
 
 
@@ -125,11 +126,11 @@ def ranked(evaluation: Evaluation, computed: Computed, table: pa.Table, best: Be
         rows.append(places + next(offsets))
         parts.append(values.take(pa.array(places)))
         if sum(map(len, parts)) > 8 * best.count + 4096:
-            rows, parts = _merged(rows, parts, best)
-    rows, parts = _merged(rows, parts, best) if parts else (rows, parts)
+            rows, parts = _merged(rows, parts, computed, best)
+    rows, parts = _merged(rows, parts, computed, best) if parts else (rows, parts)
     places = np.concatenate(rows) if rows else np.zeros(0, np.int64)
     order = np.argsort(places)
-    values = joined(parts).combine_chunks() if parts else pa.array([], pa.float64())
+    values = joined(parts, computed).combine_chunks() if parts else pa.array([], pa.float64())
     return table.take(pa.array(places[order])).append_column(
         computed.name, values.take(pa.array(order))
     )
@@ -164,7 +165,9 @@ def kept(values: pa.Array, best: Best) -> np.ndarray:
     bound = np.partition(ranks, best.count - 1)[best.count - 1]
     below = np.flatnonzero(ranks < bound)
     equal = np.flatnonzero(ranks == bound)
-    if np.isinf(bound) or not valid.all():
+    # Of integers from there on, several may be one float: the order of these is not known here.
+    is_rounded = pa.types.is_integer(values.type) and abs(bound) >= _ROUNDED
+    if np.isinf(bound) or is_rounded or not valid.all():
         return np.sort(np.concatenate([below, equal]))
     return np.sort(np.concatenate([below, equal[: best.count - len(below)]]))
 
@@ -176,9 +179,9 @@ def _array(column: Any) -> pa.Array:
 
 
 def _merged(
-    rows: list[np.ndarray], parts: list[pa.Array], best: Best
+    rows: list[np.ndarray], parts: list[pa.Array], computed: Computed, best: Best
 ) -> tuple[list[np.ndarray], list[pa.Array]]:
-    whole = joined(parts).combine_chunks()
+    whole = joined(parts, computed).combine_chunks()
     if isinstance(whole, pa.ChunkedArray):
         whole = pa.concat_arrays(whole.chunks)
     places = kept(whole, best)

@@ -69,7 +69,9 @@ def sampled(weights: pa.Array, count: int, replace: bool, seed: int) -> Array:
     [1, 1]
     """
     try:
-        given = np.asarray(weights.cast(pa.float64()).fill_null(0).to_numpy(zero_copy_only=False))
+        given = np.asarray(
+            weights.cast(pa.float64(), safe=False).fill_null(0).to_numpy(zero_copy_only=False)
+        )
     except pa.ArrowException as error:
         raise InvalidQueryError(f"SAMPLE BY takes a number as weight: {error}") from error
     wrong = np.flatnonzero(~np.isfinite(given) | (given < 0))

@@ -58,6 +58,24 @@ def test_elements_of_small_floats_are_ordered_grouped_and_compared(tmp_path, dty
     assert len(ds.query("SELECT DISTINCT x * 0 AS y FROM dataset WHERE x IS NOT NULL")) == 1
 
 
+def test_the_largest_integers_may_be_null(tmp_path):
+    """Beside a null they are Python's integers, of which Arrow takes none above int64 by itself."""
+    ds = tl.dataset(tmp_path / "ds", {"x": types.Tensor("uint64", (1,))})
+    ds.extend({"x": [np.array([2**63 + 1], "u8"), None, np.array([2**63], "u8")]})
+    assert ds.query("SELECT sid FROM dataset ORDER BY x[0]").sids.tolist() == [2, 0, 1]
+    assert ds.query("SELECT max(x[0]) AS m FROM dataset")["m"].tolist() == [2**63 + 1]
+
+
+def test_a_choice_between_a_truth_and_a_number_is_refused_by_name(tmp_path):
+    ds = tl.dataset(tmp_path / "ds", {"x": types.Tensor("float32", (1,))})
+    ds.extend({"x": [[1], [2], None]})
+    choice = "CASE WHEN sid = 0 THEN any(x) ELSE array_sum(x) END"
+    with pytest.raises(tl.InvalidQueryError, match=r"no one type has \(bool, float\).*CAST"):
+        len(ds.query(f"SELECT sid FROM dataset ORDER BY {choice}"))
+    cast = "CASE WHEN sid = 0 THEN CAST(any(x) AS DOUBLE) ELSE array_sum(x) END"
+    assert ds.query(f"SELECT sid FROM dataset ORDER BY {cast} DESC").sids.tolist() == [1, 0, 2]
+
+
 def test_complex_numbers_have_no_order(tmp_path):
     ds = tl.dataset(str(tmp_path / "ds"), {"z": types.Tensor("complex64", (2,))})
     ds.extend({"z": [[3 + 4j, 0], None, [1j, 0]]})
@@ -69,10 +87,13 @@ def test_complex_numbers_have_no_order(tmp_path):
 
 
 def test_batches_of_nulls_take_the_type_of_others():
-    found = joined([pa.nulls(2), pa.array([1.5]), pa.array([2])])
+    computed = Computed("n", scalar("v"), "v")
+    found = joined([pa.nulls(2), pa.array([1.5]), pa.array([2])], computed)
     assert found.type == pa.float64()
     assert found.to_pylist() == [None, None, 1.5, 2]
-    assert joined([pa.nulls(1)], pa.bool_()).type == pa.bool_()
+    assert joined([pa.nulls(1)], computed, pa.bool_()).type == pa.bool_()
+    with pytest.raises(tl.InvalidQueryError, match=r"^v gives values .*\(bool, double\).*CAST"):
+        joined([pa.array([True]), pa.array([1.5])], computed)
 
 
 def test_links_are_followed(tmp_path):

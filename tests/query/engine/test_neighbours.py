@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import tensorlake_spark as tl
 from tensorlake_spark.query.engine.neighbours import kept
 from tensorlake_spark.query.planning.plan import Best
 
@@ -31,6 +32,23 @@ def test_the_kept_have_all_the_best(count, descending):
     worst = [rank(listed[i]) for i in best][-1:] or [None]
     missing = set(best) - set(found.tolist())
     assert not missing, (worst, missing)
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+def test_integers_that_are_one_float_keep_their_order(dtype, descending):
+    """Of 2**53 and 2**53 + 1, which round to one float, the first row had been taken for the best."""
+    first = 2**53 if dtype == "int64" else 2**64 - 9
+    values = np.array([first + k for k in (1, 0, 4, 2)], dtype)
+    best = int(values.argmax() if descending else values.argmin())
+    assert best in kept(pa.array(values), Best(1, descending))
+
+
+def test_large_integers_are_ordered_as_integers(tmp_path):
+    ds = tl.dataset(tmp_path / "ds", {"x": tl.types.Tensor("int64", (1,))})
+    ds.extend([{"x": np.array([2**53 + k])} for k in (1, 0, 3, 2)])
+    view = ds.query("SELECT sid FROM dataset ORDER BY x[0] LIMIT 2")
+    assert [row["sid"] for row in view] == [1, 0]
 
 
 def test_texts_have_an_order_too(shapes):

@@ -38,6 +38,10 @@ def test_weights_that_are_none(weights, said):
         sampled(pa.array(weights), 1, True, 0)
 
 
+def test_a_weight_may_be_an_integer_that_no_float_is():
+    assert sampled(pa.array([0, 2**53 + 1]), 1, False, 0).tolist() == [1]
+
+
 def test_neighbours_stay_inside():
     assert expanded(np.array([0, 9]), 2, 2, 10, False).tolist() == [0, 1, 2, 7, 8, 9]
     assert expanded(np.zeros(0, int), 2, 2, 10, True).tolist() == []
