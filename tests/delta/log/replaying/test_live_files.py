@@ -106,6 +106,20 @@ def test_a_version_that_only_adds_files_shares_their_arrays():
     same(other, [*"abcdefghj"])
 
 
+def test_a_file_whose_bounds_nobody_knows_may_hold_every_tensor():
+    """Else what is left of a deleted tensor would stay in it."""
+    files = Files.of({"path": []}, "t").grown(
+        [*added("b"), {"path": "c", "size": 1, "stats": None}], set(), "t"
+    )
+    assert files.may_hold_any(["a"]).tolist() == [True, True]
+    assert files.may_hold_any([]).tolist() == [False, False]
+    known = added("b")[0]
+    known["stats"] = json.dumps({"minValues": {"id": "b"}, "maxValues": {"id": "d"}})
+    files = Files.of({"path": []}, "t").grown([known], set(), "t")
+    asked = ("a", "b", "c", "d", "e")
+    assert [files.may_hold_any([name])[0] for name in asked] == [False, True, True, True, False]
+
+
 def test_paths_are_a_part_of_a_list():
     names = ["a", "b", "c", "d"]
     paths = Paths(names, 3)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import tensorlake_spark as tl
 from tensorlake_spark.datasets.samples.appending import next_sid
 from tensorlake_spark.delta.log.actions import LAST_CHECKPOINT, LOG, commit_name
+from tensorlake_spark.delta.log.replaying import replay
 from tensorlake_spark.delta.log.replaying.live_files import ARRAYS
 from tensorlake_spark.delta.log.replaying.replay import (
     Head,
@@ -121,6 +122,22 @@ def test_a_commit_that_grew_after_it_was_read_is_read_again(lake):
     os.utime(commit_of(lake), ns=(info.st_atime_ns, info.st_mtime_ns))
     assert early.read_on() is None
     assert "part-other.parquet" in newest(lake).files.path
+
+
+def test_a_table_that_is_replaced_while_it_is_read_is_opened_anew(lake, monkeypatch):
+    """Else files of two tables would be one version."""
+    kept = Snapshot.newest(Storage(lake.uri))
+    committed_by_others(lake)
+    read, known = replay._read, commit_of(lake, kept.version)
+
+    def replaced(storage, version, *more):
+        found = read(storage, version, *more)
+        if version == kept.version + 1:
+            known.write_bytes(known.read_bytes() + b"\n")
+        return found
+
+    monkeypatch.setattr(replay, "_read", replaced)
+    assert kept.read_on() is None
 
 
 def replace_in_place(lake, other):
@@ -262,10 +279,11 @@ def first_said(lake, kind, **more):
         lambda lake: first_said(lake, "metaData", partitionColumns=["id"]),
         lambda lake: commit_of(lake, 1).unlink(),
         lambda lake: commit_of(lake).write_bytes(commit_of(lake).read_bytes()[:-9]),
+        lambda lake: commit_of(lake).write_bytes(b"\n"),
         lambda lake: [lake.write(f"t/{k}", np.zeros(2)) for k in range(10)],
         lambda lake: committed_by_others(lake, *({"add": {**add_of(lake), "path": f"part-{k}.parquet"}} for k in range(250))),
     ],
-    ids=["checkpoint", "property", "feature", "v2", "partitions", "gap", "half", "long", "large"],
+    ids=["checkpoint", "property", "feature", "v2", "partitions", "gap", "half", "empty", "long", "large"],
 )  # fmt: skip
 def test_any_other_log_is_left_to_deltalake(lake, change):
     change(lake)
