@@ -93,7 +93,15 @@ def gathered(items: Sequence[Any]) -> Array | list[Any]:
         first.ndim or len({one.dtype.kind in "US" for one in arrays}) > 1
     ):
         return arrays
-    return np.stack(arrays) if first.ndim else np.array(items)
+    if first.ndim:
+        return np.stack(arrays)
+    found = np.array(items)
+    is_whole = found.dtype.kind == "f" and all(one.dtype.kind in "iu" for one in arrays)
+    if (
+        is_whole and min(items) >= 0
+    ):  # of uint64 beside a literal NumPy makes floats, which are not all integers
+        return np.array(items, np.uint64)
+    return found
 
 
 def taken(values: Values, index: Array) -> Values:

@@ -31,6 +31,15 @@ def test_alike_rows_become_an_array():
     assert found.tolist() == [[0, 0], [1, 1]]
 
 
+def test_whole_numbers_beside_the_largest_ones_stay_whole():
+    """NumPy makes floats of uint64 and of a literal, and two integers were one."""
+    found = gathered([np.uint64(2**63 + 1), 0, np.uint64(2**63)])
+    assert found.dtype == np.uint64
+    assert found.tolist() == [2**63 + 1, 0, 2**63]
+    assert gathered([np.uint64(5), -1]).dtype == np.float64
+    assert gathered([np.uint64(5), 0.5]).tolist() == [5, 0.5]
+
+
 @pytest.mark.parametrize(
     "items",
     [
