@@ -6,8 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from deltalake.exceptions import DeltaError
+from marked_samples import mark
 
 import tensorlake_spark as tl
+from tensorlake_spark.datasets.changes import rewriting
 from tensorlake_spark.delta.log import commit as commits
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
@@ -68,3 +70,23 @@ def test_a_writer_that_loses_every_commit_gives_up(lake, monkeypatch):
     assert tries == [before, before + 1, before + 2, before + 3]
     assert lake["x"][:].tolist() == [0, 1, 2]
     assert orphans(lake) == set()
+
+
+@pytest.mark.local_disk
+def test_a_sample_that_another_writer_marks_meanwhile_stays_deleted(tmp_path, monkeypatch):
+    """The file is then another one in the log: its removal would remove nothing, and its samples would come twice."""
+    ds = tl.dataset(tmp_path / "ds", {"size": "int32"})
+    ds.extend({"size": [*range(10)]})
+    commit, tries = rewriting.commit, []
+
+    def late(storage, change):
+        tries.append(change)
+        if len(tries) == 1:
+            mark(storage, 4)
+        return commit(storage, change)
+
+    monkeypatch.setattr(rewriting, "commit", late)
+    ds.update([5], {"size": 99})
+    assert len(tries) == 2
+    assert ds.sids.tolist() == [0, 1, 2, 3, 5, 6, 7, 8, 9]
+    assert ds["size"][:].tolist() == [0, 1, 2, 3, 99, 6, 7, 8, 9]
