@@ -1,10 +1,16 @@
 """Footers as arrays."""
 
+from collections import OrderedDict
+
 import numpy as np
+import pyarrow as pa
 import pytest
 from stored import only_file, write
 
+import tensorlake_spark as tl
+from tensorlake_spark.delta.files import footer as footer_page
 from tensorlake_spark.delta.files.footer import Footer, footer_at, footer_of
+from tensorlake_spark.delta.store.ranges import Part
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.rows.row import SCHEMA
 
@@ -37,3 +43,54 @@ def test_bounds_are_those_of_the_statistics(lake):
                 known = found is not None and found.has_min_max
                 assert (least[g], most[g]) == ((found.min, found.max) if known else (None, None))
                 assert {type(least[g]), type(most[g])} <= {int, str, type(None)}
+
+
+def test_so_many_footers_are_kept(lake, monkeypatch):
+    monkeypatch.setattr(footer_page, "_cache", OrderedDict())
+    monkeypatch.setattr(footer_page, "_KEEP", 2)
+    for name in "abc":
+        lake.write(name, np.arange(3))
+    storage, names = Storage(lake.uri), lake._snapshot().files.path
+    found = [footer_of(storage, name) for name in names]
+    assert [name for _, name in footer_page._cache] == [*names[1:]]
+    assert footer_of(storage, names[2]) is found[2]
+    assert footer_of(storage, names[0]) is not found[0]
+
+
+def test_small_columns_of_so_many_rows_are_kept(lake, monkeypatch):
+    write(lake)
+    name, storage = only_file(lake).name, Storage(lake.uri)
+    footer = Footer(footer_of(storage, name).metadata)
+
+    def opened(metadata):
+        return storage.open_parquet(name, metadata)
+
+    def read(*groups):
+        return footer.small(opened, groups, ("seq",)).column("seq").to_pylist()
+
+    monkeypatch.setattr(footer_page, "_SMALL_ROWS", 1)
+    first, second = read(0), read(1)
+    assert [*footer._small] == [(0, ("seq",))]
+    assert read(0, 1) == first + second
+
+
+def test_metadata_rows_are_kept_where_they_are_few(lake, monkeypatch):
+    write(lake)
+    tail = Part(pa.py_buffer(only_file(lake).read_bytes()), 0)
+    footer = Footer(footer_of(Storage(lake.uri), only_file(lake).name).metadata)
+    footer.keep_metas(tail)
+    assert footer._metas is not None
+    monkeypatch.setattr(footer_page, "_METAS", footer._metas.data.size - 1)
+    footer = Footer(footer.metadata)
+    footer.keep_metas(tail)
+    assert footer._metas is None
+
+
+def test_columns_that_end_behind_the_file_are_not_taken_for_equal(lake):
+    write(lake)
+    footer = footer_of(Storage(lake.uri), only_file(lake).name)
+    whole = only_file(lake).read_bytes()
+    stop = footer.span(0, ("index", "values"))[1]
+    assert len(footer.raw(pa.py_buffer(whole[:stop]), [0], ("index", "values"))) == 1
+    with pytest.raises(tl.CorruptDataError, match="ends after"):
+        footer.raw(pa.py_buffer(whole[: stop - 1]), [0], ("index", "values"))
