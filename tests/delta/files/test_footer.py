@@ -23,6 +23,9 @@ def test_footers_answer_for_row_groups(lake):
     assert isinstance(footer, Footer)
     assert footer.may_hold("x", data=True).sum() == len(footer.rows) - 1
     assert footer.may_hold("x", data=False).sum() == 1
+    # The last answer is kept.
+    assert (footer.may_hold("x", data=True) != footer.may_hold("x", data=False)).all()
+    assert footer.may_hold("x", data=True)[0]
     assert not footer.may_hold("y", data=True).any()
     assert "values" in footer.columns
     assert set(SCHEMA.names) >= {"id", "seq"}
