@@ -209,13 +209,21 @@ def _stack(array: Any) -> Array | None:
     return np.asarray(array.to_numpy(zero_copy_only=False)).reshape(shape)
 
 
+def _plain(value: Any, kind: pa.DataType) -> Any:
+    """Return a value as Arrow takes it; of an integer that no float is it would make none."""
+    inside = kind.value_type if pa.types.is_list(kind) else kind
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = np.asarray(value)
+    if not isinstance(value, (np.ndarray, np.generic)):
+        return value
+    is_rounded = pa.types.is_floating(inside) and value.dtype.kind in "iu"
+    return (value.astype(np.float64) if is_rounded else value).tolist()
+
+
 def _to_arrow(values: Values, rows: int, kind: pa.DataType) -> pa.Array:
     found: Sequence[Any] = list(expanded(values, rows))
     if kind != TENSOR:
-        plain = [
-            one.tolist() if isinstance(one, (np.ndarray, np.generic)) else one for one in found
-        ]
-        return pa.array(plain, kind)
+        return pa.array([_plain(one, kind) for one in found], kind)
     arrays = [None if one is None else np.asarray(one) for one in found]
     dtypes = {one.dtype for one in arrays if one is not None}
     dtype = np.result_type(*dtypes) if dtypes else np.dtype(np.float64)

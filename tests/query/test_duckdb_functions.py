@@ -49,6 +49,8 @@ def test_every_function_is_registered_and_none_of_duckdbs_is_hidden():
         ("array_mean([1, 2, 6])", 3.0),
         ("array_sum([[1, 2], [3, 4]])", 10.0),
         ("array_max([1.5, 2.5])", 2.5),
+        ("array_max([9007199254740993, 1])", 2.0**53),
+        ("tensor_list([9007199254740993])", [2.0**53]),
         ("array_min(NULL)", None),
         ("array_std([1, 3])", 1.0),
         ("array_norm([3, 4]::FLOAT[2])", 5.0),
