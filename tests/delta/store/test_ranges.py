@@ -1,13 +1,15 @@
 """Parts of files that were read by ranges: what lies outside of them is not there."""
 
 import os
+import threading
 
 import pyarrow as pa
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.store.ranges import Part, PartFile, Remote, joined
+from tensorlake_spark.delta.store.ranges import Part, PartFile, Remote, joined, overlapped
 from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.threads import IO_THREADS
 
 PART = Part(pa.py_buffer(b"abcdef"), 10)
 
@@ -37,3 +39,22 @@ def test_a_file_that_ends_early_is_corrupt(tmp_path):
     assert remote.read("part.bin", 4, 2).to_pybytes() == b"ef"
     with pytest.raises(tl.CorruptDataError, match="ends after 6 bytes"):
         remote.read("part.bin", 4, 5)
+
+
+def test_no_more_is_fetched_ahead_than_there_are_threads_for_it():
+    """What has come and waits takes memory."""
+    lock = threading.Lock()
+    begun = ended = most = 0
+
+    def fetch(_):
+        nonlocal begun, most
+        with lock:
+            begun += 1
+            most = max(most, begun - ended)
+        return PART
+
+    for _ in overlapped(range(3 * IO_THREADS), fetch, lambda job, part: job):
+        with lock:
+            ended += 1
+    assert begun == ended == 3 * IO_THREADS
+    assert most <= IO_THREADS
