@@ -101,3 +101,28 @@ def test_an_unknown_codec_and_a_block_that_is_none(lake):
         lake.write("x", X, mode="append", codec="nonsense")
     with pytest.raises(tl.InvalidTensorError, match="not a sequence of whole numbers"):
         lake.write("x", X, mode="append", block_shape=3)
+
+
+def test_elements_where_the_tensor_grows_are_new(lake):
+    """In the shape before, (0, 5) would be the place of (1, 2)."""
+    lake.write("x", tl.SparseTensor([[1], [2]], [5.0], (2, 3)), layout="coo")
+    more = tl.SparseTensor([[0, 3], [5, 0]], [7.0, 9.0], (4, 6))
+    lake.write("x", more, mode="append", axis=None)
+    found = lake["x"][:]
+    assert found.coords.T.tolist() == [[0, 5], [1, 2], [3, 0]]
+    assert found.values.tolist() == [7, 5, 9]
+
+
+@pytest.mark.parametrize(
+    ("data", "axis"),
+    [
+        (np.ones((1, 3), "f4"), 0),
+        (tl.SparseTensor([[0], [0]], np.ones(1, "f4"), (1, 3)), 0),
+        (tl.SparseTensor([[0], [0]], np.ones(1, "i8"), (1, 3)), None),
+    ],
+)
+def test_another_dtype_is_refused_and_not_converted(lake, data, axis):
+    lake.write("x", tl.SparseTensor([[1], [2]], [5.0], (2, 3)), layout="coo")
+    with pytest.raises(tl.InvalidTensorError, match=r"\.astype\('float64'\)"):
+        lake.write("x", data, mode="append", axis=axis)
+    assert lake["x"].shape == (2, 3)

@@ -108,6 +108,22 @@ def test_two_batches_that_do_not_fit_beside_each_other_are_made_one_after_the_ot
         assert found._used == 90  # of the last
 
 
+def test_a_batch_beside_the_last_one_waits_until_it_is_wanted():
+    """Both take more than half of the memory: a loop that is at work has one of them."""
+    made = []
+
+    def make(number, piece):
+        made.append(number)
+        return number
+
+    with batches(3, lambda number: Piece(number, 40), make, memory=100) as found:
+        taken = iter(found)
+        assert next(taken) == 0
+        time.sleep(0.1)
+        assert made == [0]
+        assert [*taken] == [1, 2]
+
+
 def test_a_batch_that_never_fits_names_what_it_needs():
     with batches(5, lambda n: Piece(n, 101 if n == 3 else 1)) as found:
         taken = iter(found)
