@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tensorlake_spark.errors import InvalidQueryError
 
@@ -38,6 +39,8 @@ def _codes(column: Any) -> Array:
         column = column.combine_chunks()
     if pa.types.is_nested(column.type):
         return np.asarray(pd.factorize(pd.Series([str(v) for v in column.to_pylist()]))[0])
+    if pa.types.is_floating(column.type):  # Arrow tells 0.0 and -0.0 apart, and SQL does not
+        column = pc.add(column, pa.scalar(0, column.type))
     encoded = column.dictionary_encode()
     encoded = encoded.chunk(0) if isinstance(encoded, pa.ChunkedArray) else encoded
     found = encoded.indices.to_numpy(zero_copy_only=False).astype(np.float64)

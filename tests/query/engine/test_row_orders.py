@@ -15,6 +15,13 @@ def test_rows_with_nulls_and_lists_lie_together():
     assert arranged(table.slice(0, 0), ["a"]).tolist() == []
 
 
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_zeros_of_both_signs_and_all_nan_lie_together(kind):
+    nan = float("nan")
+    table = pa.table({"a": pa.array([0.0, 1.0, -0.0, nan, None, 0.0, nan, None], kind)})
+    assert arranged(table, ["a"]).tolist() == [0, 2, 5, 1, 3, 6, 4, 7]
+
+
 def test_weights():
     drawn = sampled(pa.array([0, 1, 3, None], pa.float32()), 8000, True, 5)
     assert np.allclose(np.bincount(drawn, minlength=4) / 8000, [0, 0.25, 0.75, 0], atol=0.02)
