@@ -1,5 +1,6 @@
 """Transactions: changes of many tensors in one commit, all of them or none."""
 
+import json
 import logging
 from pathlib import Path
 
@@ -363,3 +364,38 @@ def test_columns_of_users_are_kept(lake):
     assert data[data["id"] == "x"]["who"].tolist() == ["me"] * 3
     assert data[data["id"] == "y"]["who"].isna().all()
     assert lake["x"][:].tolist() == [9, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.local_disk
+def test_rows_of_a_deleted_tensor_do_not_come_back_from_a_file_without_bounds(lake, monkeypatch):
+    """The file is written anew for another tensor; that it may hold the deleted one only its rows say."""
+    with lake.transaction() as t:
+        for name in "abc":
+            t.write(name, np.arange(4))
+    for path in Path(lake.uri, "_delta_log").glob("*.json"):
+        said = [json.loads(line) for line in path.read_text().splitlines()]
+        for action in said:
+            action.get("add", {}).pop("stats", None)
+        path.write_text("\n".join(map(json.dumps, said)))
+    monkeypatch.setattr(overlay, "SMALL_BYTES", 0)  # or the rows would be taken into memory
+    fresh = tl.open(lake.uri)
+    with fresh.transaction() as t:
+        t.delete("b")
+        t["a"][3] = 77
+        assert t["a"][:].tolist() == [0, 1, 2, 77]  # no row of the file that was written anew
+    assert {*DeltaTable(lake.uri).to_pyarrow_table()["id"].to_pylist()} == {"a", "c"}
+    assert fresh["a"][:].tolist() == [0, 1, 2, 77]
+
+
+def test_rows_that_others_deleted_stay_hidden_beside_those_of_a_deleted_tensor(lake, monkeypatch):
+    with lake.transaction() as t:
+        for name in "ab":
+            t.write(name, np.arange(4))
+    base = lake._snapshot()
+    (path,) = base.files.path
+    changes = uncommitted.Uncommitted(base.storage, base)
+    assert changes.kept(path) is None
+    changes.dropped.add("b")
+    assert changes.kept(path).tolist() == [True, False, True, False]
+    monkeypatch.setattr(Snapshot, "kept", lambda *_: np.array([False, True, True, True]))
+    assert changes.kept(path).tolist() == [False, False, True, False]

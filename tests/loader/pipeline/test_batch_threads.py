@@ -178,6 +178,15 @@ def test_an_error_comes_in_its_turn(where):
     assert found.is_stopped
 
 
+def test_an_error_ends_the_threads():
+    """Who asks for no further batch need not close anything."""
+    found = batches(9, make=lambda number, piece: 1 // number)
+    with pytest.raises(ZeroDivisionError):
+        next(iter(found))
+    assert found.is_stopped
+    assert not any(thread.is_alive() for thread in found._threads)
+
+
 def test_no_more_are_begun_than_are_wanted_ahead():
     begun = []
 
@@ -289,6 +298,32 @@ def test_what_is_read_and_waits_is_bounded():
         assert list(batches) == list(range(60))
     # A quarter of the memory, and what threads began before the first one said how much it is.
     assert most[0] <= 30 + 8 * 10
+
+
+def test_a_batch_of_which_more_is_read_than_may_wait_is_read_alone():
+    """Else nothing would be read any more once one is known to be so large, and the loop would wait for ever."""
+
+    class Raw(Piece):
+        raw_nbytes = 60
+
+    with batches(12, Raw) as found:
+        assert list(found) == list(range(12))
+        assert found._raw == 0
+
+
+def test_the_next_batch_is_begun_while_the_loop_is_at_work():
+    begun = threading.Event()
+
+    def fetch(number):
+        if number == 1:
+            begun.set()
+        return Piece(number)
+
+    with batches(3, fetch, ahead=1) as found:
+        taken = iter(found)
+        assert next(taken) == 0
+        assert begun.wait(10)
+        assert [*taken] == [1, 2]
 
 
 def test_what_cannot_say_its_size_is_an_error():
