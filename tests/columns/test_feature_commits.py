@@ -1,6 +1,7 @@
 """Tables of features go back to a version: all tensors, one commit."""
 
 import random
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -8,6 +9,7 @@ import pytest
 
 import tensorlake_spark as tl
 from tensorlake_spark.columns import feature_commits
+from tensorlake_spark.writing import overlay
 
 FIRST = pa.table({"age": [31, None, 54], "score": [0.5, 0.25, None]})
 
@@ -157,3 +159,36 @@ def test_files_that_a_vacuum_deleted_are_told(lake, features):
     with pytest.raises(tl.MissingDataError, match="and 1 more cannot be restored from version 1"):
         features.restore(before)
     assert len(features) == 1
+
+
+def test_features_of_a_new_dtype_do_not_land_beside_rows_of_another_writer(lake, monkeypatch):
+    """No tensor is changed by both, and the new one would be shorter than the others."""
+    features = lake.features("f").write(pa.table({"a": [1, 2]}))
+    commit, tries = feature_commits.commit_all, []
+
+    def late(*given):
+        tries.append(given)
+        if len(tries) == 1:
+            tl.open(lake.uri).features("f").append(pa.table({"a": [3]}))
+        return commit(*given)
+
+    monkeypatch.setattr(feature_commits, "commit_all", late)
+    with pytest.raises(tl.InvalidTensorError, match="2 rows of new features do not fit"):
+        features.add(pa.table({"b": [0.5, 0.25]}))
+    assert lake.features("f").read().to_pydict() == {"a": [1, 2, 3]}
+
+
+@pytest.mark.local_disk
+def test_a_change_that_fails_leaves_no_files(lake, monkeypatch):
+    features = lake.features("f").write(pa.table({"a": [1, 2]}))
+    before = {*Path(lake.uri).glob("*.parquet")}
+    monkeypatch.setattr(overlay, "SMALL_BYTES", 0)
+
+    def tables():
+        yield pa.table({"a": [3]})
+        assert {*Path(lake.uri).glob("*.parquet")} > before
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        features.write_parts(tables())
+    assert {*Path(lake.uri).glob("*.parquet")} == before

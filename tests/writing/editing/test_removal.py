@@ -155,3 +155,40 @@ def test_a_tensor_that_changed_meanwhile_is_left_as_it_is(lake):
     with pytest.raises(tl.ConcurrentWriteError, match="nothing was purged"):
         remove_tensor(snapshot, "x", lambda now: [*now.files.path], {})
     np.testing.assert_array_equal(lake["x"][:], [*range(1, 10), 0, 1, 2])
+
+
+def test_files_of_a_removal_that_fails_are_deleted(lake, monkeypatch):
+    lake.write("x", np.arange(40), block_shape=(4,))
+    lake.write("y", np.arange(4))
+    lake.optimize()
+    snapshot, meta = opened(lake, "x")
+    (path,) = snapshot.files.path
+    before = {*Path(lake.uri).glob("*.parquet")}
+
+    def fails(*_):
+        assert {*Path(lake.uri).glob("*.parquet")} > before
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(removal, "commit_change", fails)
+    with pytest.raises(KeyboardInterrupt):
+        remove_tensor(snapshot, "x", lambda now: [path], {path: 11})
+    with pytest.raises(KeyboardInterrupt):
+        clear_part(snapshot, meta, select(np.s_[3:9], (40,)))
+    assert {*Path(lake.uri).glob("*.parquet")} == before
+
+
+def test_a_task_reads_no_more_than_four_files_worth(lake):
+    """Also where next to nothing is left of them."""
+    for start in range(0, 4000, 400):
+        lake.write("x", np.random.default_rng(start).random(400), mode="append", codec="raw")
+    snapshot, _ = opened(lake, "x")
+    paths = [p for p, most in zip(snapshot.files.path, snapshot.files.most_nnz) if most]
+    sizes = snapshot.files.size[[snapshot.places[path] for path in paths]]
+    held = {path: int(snapshot.files.rows[snapshot.places[path]]) for path in paths}
+    target = int(sizes.max())
+    deltalake.DeltaTable(lake.uri).alter.set_table_properties({"delta.targetFileSize": str(target)})
+    forget()
+    snapshot, _ = opened(lake, "x")
+    shares = removal._shares(snapshot, paths, held)
+    assert sorted(path for _, some in shares for path in some) == sorted(paths)
+    assert max(len(some) for _, some in shares) == 4
