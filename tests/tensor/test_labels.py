@@ -274,3 +274,11 @@ def test_labels_of_several_kinds_stay_as_they_are(lake):
     ref = lake.write("x", np.arange(3), axes=("x",), labels={"x": [1, "a", 2.5]})
     assert ref.labels("x").tolist() == [1, "a", 2.5]
     assert [ref.sel(x=label) for label in ref.labels("x")] == [0, 1, 2]
+
+
+def test_a_time_that_is_finer_than_the_bins_is_one_bin():
+    hours = Regular("2013-01-01T00", 1, "h")
+    assert hours.index("2013-01-01T05:30", 100) == 5
+    assert hours.index("2013-01-01T05:59:59.999", 100) == 5
+    assert hours.index(slice("2013-01-01T05:30", "2013-01-01T06:30"), 100) == slice(5, 7)
+    assert Regular("2013-01-01T00", 6, "h").index("2013-01-01T05:30", 100) == 0

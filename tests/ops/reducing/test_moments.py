@@ -1,5 +1,7 @@
 """Means, variances and norms over axes; NumPy is the oracle."""
 
+import warnings
+
 import numpy as np
 import pytest
 from examples import times
@@ -162,3 +164,36 @@ def test_a_mean_of_times_stays_one_whatever_dtype_is_asked_for(name, dtype):
         found = function(x, axis=axis, dtype=dtype)
         found = found.todense() if isinstance(found, tl.SparseTensor) else found
         np.testing.assert_array_equal(found, function(dense, axis=axis, dtype=dtype), strict=True)
+
+
+@pytest.mark.parametrize("order", [-1, -2, -0.5])
+def test_a_norm_of_a_negative_order_is_nan_beside_zeros_that_are_not_stored(order):
+    x = np.array([[np.nan, 0, 2], [0, 3, 0], [1, 2, 4.0]])
+    with np.errstate(all="ignore"):
+        want = np.linalg.norm(x, order, axis=1)
+        found = np.linalg.norm(tl.SparseTensor.from_dense(x), order, axis=1)
+    np.testing.assert_allclose(np.asarray(found.todense()), want)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("shape", [(3, 4), (2, 5)])
+def test_the_largest_singular_value_of_what_is_not_finite_is_nan(value, shape):
+    x = np.zeros(shape)
+    x[0, 1], x[1, 2] = value, 3
+    found = np.linalg.norm(tl.SparseTensor.from_dense(x), 2)
+    assert np.isnan(found)
+
+
+def test_a_variance_of_as_many_values_as_degrees_of_freedom_is_numpys():
+    dense = np.array([[1, 3, np.nan], [0, 0, np.nan], [1, 2, 4]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = np.nanvar(tl.SparseTensor.from_dense(dense), axis=1, ddof=2)
+        want = np.nanvar(dense, axis=1, ddof=2)
+    np.testing.assert_array_equal(found.todense(), want)
+
+
+def test_a_variance_of_large_numbers_that_are_all_stored_is_finite():
+    """The square of their distance from zero is not, and no zero takes part."""
+    dense = np.full((2, 3), 1e200)
+    assert np.var(tl.SparseTensor.from_dense(dense), axis=1).todense().tolist() == [0, 0]
