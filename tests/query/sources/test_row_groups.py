@@ -75,7 +75,7 @@ def test_fewer_rows_are_read_and_all_that_are_wanted(ds, condition):
     "condition",
     [
         "n + 0 = 17", "n > 390 OR n < 2", "n <> 5", "NOT n > 3", "n IS NULL", "n::varchar = '17'",
-        "n = (SELECT max(n) FROM dataset)", "n > 1e300", "n NOT IN (1, 2)", "n BETWEEN SYMMETRIC 9 AND 2",
+        "n = (SELECT max(n) FROM dataset)", "n > 1e300", "n NOT IN (1, 2)", "n BETWEEN SYMMETRIC 9 AND 2", "n IN (5, '7')",
     ],
 )  # fmt: skip
 def test_all_is_read_where_nothing_is_sure(ds, condition):
