@@ -1,18 +1,21 @@
 """Samples that are stored come back: NumPy and Arrow are the oracle."""
 
 import datetime as dt
+import json
 
 import numpy as np
 import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
+from marked_samples import mark
 from stored_rows import everything, put, rows, same
 
 import tensorlake_spark as tl
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
+from tensorlake_spark.delta.store.storage import Storage
 
 
 def test_all_samples_come_back_in_order(stored):
@@ -103,3 +106,33 @@ def test_rows_of_a_file_have_positions_unless_they_are_deleted(tmp_path):
         assert np.array_equal(back, there)
         here.append(at[at >= 0])
     assert np.array_equal(np.sort(np.concatenate(here)), np.arange(26))
+
+
+@pytest.mark.local_disk
+@pytest.mark.parametrize("parts", [1, 3])
+def test_files_of_which_the_log_says_nothing_are_read_all_the_same(tmp_path, parts):
+    ds = tl.dataset(tmp_path / "ds", {"n": "int32"})
+    for part in range(parts):
+        ds.extend({"n": [*range(10 * part, 10 * part + 10)]})
+    for path in (tmp_path / "ds" / "_delta_log").glob("*.json"):
+        said = [json.loads(line) for line in path.read_text().splitlines()]
+        for action in said:
+            action.get("add", {}).pop("stats", None)
+        path.write_text("\n".join(map(json.dumps, said)))
+    fresh = tl.dataset(ds.uri)
+    assert len(fresh) == 10 * parts
+    assert fresh["n"][:].tolist() == fresh.sids.tolist() == [*range(10 * parts)]
+    some = np.array([10 * parts - 1, 3, 10 * parts])
+    assert fresh.stored.positions_of(some).tolist() == [10 * parts - 1, 3, -1]
+    assert tl.dataset(ds.uri).stored.sids_of(some[:2]).tolist() == some[:2].tolist()
+
+
+@pytest.mark.local_disk
+def test_rows_that_are_marked_have_no_position(tmp_path):
+    ds = tl.dataset(tmp_path / "ds", {"n": "int32"})
+    for part in range(2):
+        ds.extend({"n": [*range(5 * part, 5 * part + 5)]})
+    mark(Storage(ds.uri), 2)
+    stored = tl.dataset(ds.uri).stored
+    assert stored.positions_at(0, np.arange(5)).tolist() == [0, 1, 2, 3, 4]
+    assert stored.positions_at(1, np.arange(5)).tolist() == [5, 6, -1, 7, 8]

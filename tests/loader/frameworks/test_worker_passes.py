@@ -119,3 +119,11 @@ def test_a_copy_that_is_no_worker_counts_for_itself():
 def test_too_many_workers():
     with pytest.raises(InvalidOptionError, match="129 workers of a DataLoader: at most 128"):
         WorkerPasses().begin(0, 129, 0, 0)
+
+
+def test_a_move_to_where_passes_began_begins_them_anew():
+    """As `set_epoch(0)` after an epoch: workers that stay had gone on with the next one."""
+    passes = WorkerPasses()
+    assert [passes.begin(0, 2, 0, 0), passes.begin(0, 2, 0, 0)] == [(0, 0), (1, 0)]
+    passes.move({"epoch": 0, "samples": 0})
+    assert passes.begin(0, 2, 0, 0) == (0, 0)
