@@ -11,6 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
+import pyarrow.parquet as pq
+from pyarrow.fs import LocalFileSystem
 
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
 
@@ -198,3 +200,35 @@ def guarantees_of(
                 known &= (field <= pa.scalar(most_here, leaf.type)) | field.is_null()
             out[number] = out[number] & known
     return out
+
+
+def files_left(
+    schema: pa.Schema, guarantees: Sequence[pads.Expression], asked: Sequence[pads.Expression]
+) -> list[int]:
+    """Return the numbers of the files that may have rows for which an expression is true.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        Of the table.
+    guarantees, asked : sequence of pyarrow.dataset.Expression
+        For each file what `guarantees_of` returned, and the expression.
+    """
+    # Arrow compares the two only for a file. It does not open it for that, so any name will do.
+    kind, place = pads.ParquetFileFormat(), LocalFileSystem()
+    files = (kind.make_fragment("file", place, known) for known in guarantees)
+    tables = (pads.FileSystemDataset([file], schema, kind, place) for file in files)
+    return [
+        number
+        for number, (table, where) in enumerate(zip(tables, asked, strict=True))
+        if any(True for _ in table.get_fragments(where))
+    ]
+
+
+def groups_left(schema: pa.Schema, footer: pq.FileMetaData, asked: pads.Expression) -> list[int]:
+    """Return the numbers of the row groups of a file that may have rows for which an expression is true."""
+    # Arrow reads a footer anew wherever it finds one: here, in memory.
+    memory = pa.BufferOutputStream()
+    footer.write_metadata_file(memory)
+    file = pads.ParquetFileFormat().make_fragment(pa.BufferReader(memory.getvalue()))
+    return [group.id for group in file.subset(asked, schema=schema).row_groups]

@@ -13,7 +13,7 @@ import pyarrow.dataset as pads
 from tensorlake_spark.delta.log.replaying.live_files import LEAST, MOST
 from tensorlake_spark.delta.log.requirements import SID
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.samples.bounds import guarantees_of
+from tensorlake_spark.delta.samples.bounds import files_left, groups_left, guarantees_of
 from tensorlake_spark.delta.samples.column_assembly import assembled, pruned
 from tensorlake_spark.delta.samples.known_snapshot import known_snapshot
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, leaf_columns
@@ -413,27 +413,27 @@ class StoredSamples:
         ordered : pyarrow.dataset.Expression, optional
             The same for files that are known to have no NaN, of which bounds say nothing.
         """
-        format_, (filesystem, base) = pads.ParquetFileFormat(), self.snapshot.storage.place
-        leaves = self.under(needed)
-        guarantees = guarantees_of(self.snapshot.file_actions, self._log_order.tolist(), leaves)
-        without_nan = self.without_nan(leaves)
-        asked = [where if ordered is None or not known else ordered for known in without_nan]
-        met = []
-        for number, path in enumerate(self.files.paths):
-            fragment = format_.make_fragment(f"{base}/{path}", filesystem, guarantees[number])
-            whole = pads.FileSystemDataset([fragment], self.schema, format_, filesystem)
-            met += [number for _ in whole.get_fragments(asked[number])]
-        for count, number in enumerate(met):
+        asked = self.files_near(where, needed, ordered)
+        for count, number in enumerate(asked):
             with reaching(self.snapshot.storage):
                 if not count % AHEAD:
-                    self.files.footers(met[count : count + AHEAD])
-                # Arrow reads a footer anew wherever it finds one: here, in memory.
-                footer = pa.BufferOutputStream()
-                self.files[number].metadata.write_metadata_file(footer)
-            fragment = format_.make_fragment(pa.BufferReader(footer.getvalue()))
-            kept = fragment.subset(asked[number], schema=self.schema)
-            if groups := [group.id for group in kept.row_groups]:
+                    self.files.footers([*asked][count : count + AHEAD])
+                footer = self.files[number].metadata
+            if groups := groups_left(self.schema, footer, asked[number]):
                 yield number, groups
+
+    def files_near(
+        self,
+        where: pads.Expression,
+        needed: Sequence[Parts] | None = None,
+        ordered: pads.Expression | None = None,
+    ) -> dict[int, pads.Expression]:
+        """Return what `near` asks of each file that the log does not rule out; no file is opened."""
+        leaves = self.under(needed)
+        guarantees = guarantees_of(self.snapshot.file_actions, self._log_order.tolist(), leaves)
+        known = self.without_nan(leaves)
+        asked = [where if ordered is None or not one else ordered for one in known]
+        return {n: asked[n] for n in files_left(self.schema, guarantees, asked)}
 
     def without_nan(self, leaves: Sequence[LeafColumn]) -> Array:
         """Return for each file whether the log says that its columns have no NaN: ours have bounds only then."""

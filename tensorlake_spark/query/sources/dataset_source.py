@@ -127,22 +127,26 @@ class DatasetSource:
         if stored is None:
             columns = ", ".join(f"NULL::{self._duck(name)} AS {quoted(name)}" for name in wanted)
             session.make_view(self.name, f"SELECT {columns} LIMIT 0")
-        elif not stored.snapshot.storage.is_local:
+            return
+        if not stored.snapshot.storage.is_local:
             session.register(self.name, self._table(stored, wanted, self.groups(stored)))
-        elif self._is_small(stored, wanted):
-            session.register(self.name, self._table(stored, wanted, None))
-        else:
-            if self._view is None or stored.snapshot.deletions:
-                self._view = " UNION ALL ".join(self._parts(stored, session, wanted))
-            session.make_view(self.name, self._view)
+            return
+        if self._view is None or stored.snapshot.deletions:
+            numbers = needed_files(stored, self.uses)
+            if self._is_small(stored, wanted, numbers):
+                session.register(self.name, self._table(stored, wanted, dict.fromkeys(numbers)))
+                return
+            self._view = " UNION ALL ".join(self._parts(stored, session, wanted, numbers))
+        session.make_view(self.name, self._view)
 
-    def _is_small(self, stored: StoredSamples, wanted: list[str]) -> bool:
-        """Whether columns are so small that DuckDB gets them as a table."""
-        rows = int(stored.snapshot.files.rows.sum())  # with those that are deleted
-        if rows * len(wanted) > _MOST_VALUES or len(stored.files) > _MOST_FILES:
+    def _is_small(self, stored: StoredSamples, wanted: list[str], numbers: list[int]) -> bool:
+        """Whether columns of some files are so small that DuckDB gets them as a table."""
+        rows = int(stored.file_counts[numbers].sum())
+        if rows * len(wanted) > _MOST_VALUES or len(numbers) > _MOST_FILES:
             return False
         leaves = stored.under([self._path(name) for name in wanted])
-        sizes = (file.size_of([x.path for x in leaves if file.has(x)]) for file in stored.files)
+        files = (stored.files[number] for number in numbers)
+        sizes = (file.size_of([x.path for x in leaves if file.has(x)]) for file in files)
         return sum(sizes) <= _MOST_BYTES
 
     def files(self) -> list[str]:
@@ -166,9 +170,10 @@ class DatasetSource:
     def _duck(self, name: str) -> str:
         return "BOOLEAN" if name.endswith(_NULL) else duckdb_type(self._paths[name][1])
 
-    def _parts(self, stored: StoredSamples, session: Session, wanted: list[str]) -> Iterator[str]:
+    def _parts(
+        self, stored: StoredSamples, session: Session, wanted: list[str], numbers: list[int]
+    ) -> Iterator[str]:
         """Yield a SELECT for each run of files that have the same columns: those that were added later are null."""
-        numbers = needed_files(stored, self.uses)
         if not numbers:
             columns = ", ".join(f"NULL::{self._duck(name)} AS {quoted(name)}" for name in wanted)
             yield f"SELECT {columns} LIMIT 0"
@@ -215,9 +220,12 @@ class DatasetSource:
         return f"({path} IS NULL)" if name.endswith(_NULL) else path
 
     def _table(
-        self, stored: StoredSamples, wanted: list[str], needed: dict[int, list[int]] | None
+        self,
+        stored: StoredSamples,
+        wanted: list[str],
+        needed: Mapping[int, Sequence[int] | None] | None,
     ) -> pa.Table:
-        """Return what is used of the samples, of the row groups that are needed; of all where None."""
+        """Return what is used of the samples, of the files and row groups that are needed; of all where None."""
         paths = [self._path(name) for name in wanted]
         positions = np.arange(len(stored)) if needed is None else _positions(stored, needed)
         found = stored.rows(paths, positions)
@@ -278,11 +286,14 @@ def _deleted(stored: StoredSamples, base: str, paths: list[str]) -> pa.Table:
 
 
 def _positions(
-    stored: StoredSamples, groups: Mapping[int, Sequence[int]]
+    stored: StoredSamples, groups: Mapping[int, Sequence[int] | None]
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return the positions of the samples in some row groups, in order."""
+    """Return the positions of the samples in some files, or in some row groups of these, in order."""
     found = [np.zeros(0, np.int64)]
     for number, some in groups.items():
+        if some is None:
+            found.append(stored.positions_in(number))
+            continue
         starts = stored.files[number].starts
         rows = np.concatenate([np.arange(starts[g], starts[g + 1]) for g in some])
         found.append(stored.positions_at(number, rows))

@@ -195,15 +195,20 @@ def needed_groups(
         return None
     out: dict[int, set[int]] = {}
     for use in uses:
-        pairs = [span.expressions() for span in use]
-        loose, ordered = (reduce(lambda a, b: a & b, some) for some in zip(*pairs, strict=True))
-        for number, groups in stored.near(loose, [span.path for span in use], ordered):
+        for number, groups in stored.near(*_asked(use)):
             out.setdefault(number, set()).update(groups)
     return {number: sorted(groups) for number, groups in sorted(out.items())}
 
 
+def _asked(use: Sequence[Span]) -> tuple[pc.Expression, list[Parts], pc.Expression]:
+    """Return what spans ask, as `StoredSamples.near` takes it."""
+    pairs = [span.expressions() for span in use]
+    loose, ordered = (reduce(lambda a, b: a & b, some) for some in zip(*pairs, strict=True))
+    return loose, [span.path for span in use], ordered
+
+
 def needed_files(stored: StoredSamples, uses: Sequence[Sequence[Span]]) -> list[int]:
-    """Return the numbers of the files that some SELECT may need by the log's bounds of whole numbers.
+    """Return the numbers of the files that some SELECT may need by the log's bounds, in order.
 
     No file is opened for it.
 
@@ -217,7 +222,7 @@ def needed_files(stored: StoredSamples, uses: Sequence[Sequence[Span]]) -> list[
     actions, every = stored.snapshot.file_actions, range(len(stored.files))
     if not uses or not all(uses):
         return [*every]
-    needed = np.zeros(len(every), bool)
+    needed: set[int] = set()
     for use in uses:
         kept = np.ones(len(every), bool)
         for span in use:
@@ -229,10 +234,10 @@ def needed_files(stored: StoredSamples, uses: Sequence[Sequence[Span]]) -> list[
                 kept &= numbers(actions, f"max.{name}", MOST) >= (
                     LEAST if span.least is None else span.least
                 )
-        needed |= kept
-    paths = {
-        path
-        for path, is_needed in zip(stored.snapshot.files.path, needed, strict=True)
-        if is_needed
-    }
-    return [number for number in every if stored.files.paths[number] in paths]
+        paths = {path for path, one in zip(stored.snapshot.files.path, kept, strict=True) if one}
+        found = {number for number in every if stored.files.paths[number] in paths}
+        others = [span for span in use if not pa.types.is_integer(span.kind)]
+        if others:  # not of all: whole numbers are compared at once above, which takes less time
+            found &= {*stored.files_near(*_asked(others))}
+        needed |= found
+    return sorted(needed)

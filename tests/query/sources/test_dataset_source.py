@@ -91,10 +91,11 @@ def every(tmp_path):
 )  # fmt: skip
 def test_small_columns_are_read_at_once_and_give_the_same_answer(every, monkeypatch, sql):
     source = DatasetSource("s", every)
-    assert source._is_small(source.stored, ["sid"])
+    every_file = [*range(len(source.stored.files))]
+    assert source._is_small(source.stored, ["sid"], every_file)
     small = every.query(sql).to_arrow()
     monkeypatch.setattr(dataset_source, "_MOST_VALUES", 0)
-    assert not source._is_small(source.stored, ["sid"])
+    assert not source._is_small(source.stored, ["sid"], every_file)
     large = every.query(sql).to_arrow()
     assert small.schema == large.schema
     assert repr(small.to_pydict()) == repr(large.to_pydict())
@@ -104,8 +105,8 @@ def test_small_columns_are_read_at_once_and_give_the_same_answer(every, monkeypa
 def test_columns_beyond_any_bound_are_left_to_duckdb(grown, monkeypatch, bound):
     source = DatasetSource("s", grown)
     wanted = ["n", "g/tag", "sid"]
-    assert source._is_small(source.stored, wanted)
     files = len(source.stored.files)
+    assert source._is_small(source.stored, wanted, [*range(files)])
     rows = int(source.stored.snapshot.files.rows.sum())
     nbytes = sum(
         file.size_of([x.path for x in source.leaves(source.stored) if file.has(x)])
@@ -113,7 +114,8 @@ def test_columns_beyond_any_bound_are_left_to_duckdb(grown, monkeypatch, bound):
     )
     least = {"_MOST_VALUES": rows * 3, "_MOST_BYTES": nbytes, "_MOST_FILES": files}[bound]
     monkeypatch.setattr(dataset_source, bound, least - 1)
-    assert not source._is_small(source.stored, wanted)
+    assert not source._is_small(source.stored, wanted, [*range(files)])
+    assert source._is_small(source.stored, wanted, []), "what is not read does not count"
 
 
 def test_tensors_that_were_added_are_null_in_old_samples(grown):

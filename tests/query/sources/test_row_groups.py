@@ -163,7 +163,7 @@ def files_of(ds, sql, **parameters):
         ("n = 17", [1, 5]), ("n BETWEEN 18 AND 21", [1, 2, 5]), ("n > 40", [4, 5]), ("n >= 40.5", [4, 5]),
         ("n < 9", [0, 5]), ("n <= 10", [0, 1, 5]), ("n IN (3, 44)", [0, 1, 2, 3, 4, 5]), ("n IN (3, 4)", [0, 5]),
         ("n > 12 AND m > -15", [1, 5]), ("n = 17 AND m = 3", [5]), ("g.k = 33", [3, 5]), ("n = 999", [5]),
-        ("f = 17", [0, 1, 2, 3, 4, 5]), ("n = 17 OR n = 3", [0, 1, 2, 3, 4, 5]), ("n + 0 = 17", [0, 1, 2, 3, 4, 5]),
+        ("f = 17", [1, 5]), ("f = 17 AND n > 20", [5]), ("f <= 17", [0, 1, 5]), ("n = 17 OR n = 3", [0, 1, 2, 3, 4, 5]), ("n + 0 = 17", [0, 1, 2, 3, 4, 5]),
         ("n = :k", [4, 5]),
     ],
 )  # fmt: skip
@@ -183,8 +183,9 @@ def test_files_of_several_selects(parts):
     assert files_of(parts, whole) == [*range(6)]
 
 
-def test_files_that_are_ruled_out_are_not_opened(parts, monkeypatch):
-    monkeypatch.setattr(dataset_source, "_MOST_VALUES", 0)
+@pytest.mark.parametrize("most", [0, 1 << 19])
+def test_files_that_are_ruled_out_are_not_opened(parts, monkeypatch, most):
+    monkeypatch.setattr(dataset_source, "_MOST_VALUES", most)
     ds = tl.dataset(parts.uri, create=False)
     assert ds.query("SELECT sid, n, f FROM dataset WHERE n = 17").sids.tolist() == [17]
     opened = [file.is_opened for file in ds.stored.files]
@@ -194,6 +195,8 @@ def test_files_that_are_ruled_out_are_not_opened(parts, monkeypatch):
     assert again.query("SELECT n FROM dataset WHERE n BETWEEN 15 AND 25")["n"].tolist() == [
         *range(15, 26)
     ]
+    assert again.query("SELECT sid FROM dataset WHERE f > 48").sids.tolist() == [49]
+    assert again.query("SELECT sid FROM dataset WHERE n = 13 AND f < 12").sids.tolist() == []
 
 
 def test_no_file_is_left(tmp_path, monkeypatch):
