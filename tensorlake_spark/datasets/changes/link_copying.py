@@ -126,7 +126,7 @@ def copy_links(work: LinkCopying, workers: Any) -> tuple[list[DataFile], list[Wr
 def _shares(parts: StoredParts, links: Sequence[str], workers: Any) -> Iterator[Share]:
     """Yield the samples of each file in shares, so that the new files have them in the order of the old ones."""
     stored = parts.stored
-    own = row_bytes(parts, [*parts.schema])
+    own = row_bytes(parts, [*parts.schema], np.arange(len(stored)))
     files = [stored.positions_in(number) for number in range(len(stored.files))]
     sizes = [_sizes(parts, links, positions, own) for positions in files]
     most = share_bytes(sum(int(one.sum()) for one in sizes), workers)

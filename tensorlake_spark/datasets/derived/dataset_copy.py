@@ -211,7 +211,7 @@ def copied(
     work: SampleCopying, count: int, positions: Sequence[Array], run: Run, workers: Any
 ) -> list[Copied]:
     """Have all rows copied in shares, and return what came of each, in order."""
-    each = work.row_bytes()
+    each = work.row_bytes(positions)
     parts = shares(count, positions, share_bytes(each * count, workers) // each)
     return [one for _, one in run(work, parts)]
 

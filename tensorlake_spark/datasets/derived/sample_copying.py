@@ -96,12 +96,12 @@ class Origin:
             self.__dict__["parts"] = parts
         return self
 
-    def row_bytes(self) -> int:
-        """Return how many bytes a sample has in these columns, about, with what is fetched for it."""
-        each = row_bytes(self.parts, [*{*self.columns.values()}])
-        some = np.arange(min(_LOOKED_AT, len(self.parts.stored)))
-        if self.fetched and len(some):
-            each += int(self.fetched_bytes(some).mean())
+    def row_bytes(self, positions: Array) -> int:
+        """Return how many bytes each of some samples has in these columns, about, with what is fetched for it."""
+        there = positions[positions >= 0]
+        each = row_bytes(self.parts, [*{*self.columns.values()}], there)
+        if self.fetched and len(there):
+            each += int(self.fetched_bytes(there[:_LOOKED_AT]).mean())
         return each
 
     def fetched_bytes(self, positions: Array) -> Array:
@@ -187,10 +187,11 @@ class SampleCopying:
     row_group_bytes: int
     mark: str
 
-    def row_bytes(self) -> int:
-        """Return how many bytes a row has, about."""
+    def row_bytes(self, positions: Sequence[Array]) -> int:
+        """Return how many bytes a row has, about, where rows come from some samples of each origin."""
         more = 0 if self.computed is None else _COMPUTED_BYTES
-        return sum(origin.row_bytes() for origin in self.origins) + more
+        each = zip(self.origins, positions, strict=True)
+        return sum(origin.row_bytes(some) for origin, some in each) + more
 
     def __call__(self, share: Share) -> Copied:
         """Copy a share; what was written is deleted again if an error leaves it."""
@@ -227,7 +228,7 @@ class SampleCopying:
         return out
 
     def _batches(self, share: Share) -> Iterator[tuple[int, int]]:
-        most = max(1, min(_MOST_ROWS, BATCH_BYTES // max(1, self.row_bytes())))
+        most = max(1, min(_MOST_ROWS, BATCH_BYTES // max(1, self.row_bytes(share.positions))))
         step = even_step(share.stop - share.start, most)
         for start in range(share.start, share.stop, step):
             stop = min(share.stop, start + step)

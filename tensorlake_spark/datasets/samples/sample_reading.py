@@ -25,6 +25,7 @@ Array = np.ndarray[Any, Any]
 BATCH_BYTES = 16 << 20
 """Bytes of a batch of samples, about."""
 
+_LOOKED_AT = 4  # samples whose files tell how many bytes a sample has
 _FEW = 64  # samples whose columns are read each for itself in an object store
 
 
@@ -177,33 +178,39 @@ def decoded(array: pa.Array, kind: Type) -> Any:
 
 def runs_of(parts: StoredParts, names: Sequence[str], positions: Array) -> Iterator[Array]:
     """Yield the positions in runs whose columns have about `BATCH_BYTES` bytes."""
-    yield from _runs(row_bytes(parts, names), positions)
+    yield from _runs(row_bytes(parts, names, positions), positions)
 
 
-def row_bytes(parts: StoredParts, names: Sequence[str]) -> int:
-    """Return how many bytes a sample has in some columns, about, wherever these lie; tiles do not count."""
-    stored = parts.stored
-    tables = [(stored, stored.under([parts_of(name) for name in names]))]
+def row_bytes(parts: StoredParts, names: Sequence[str], positions: Array) -> int:
+    """Return how many bytes each of some samples has in some columns, about, wherever these lie; tiles do not count.
+
+    No files are opened but those of a few of these samples.
+    """
+    stored, some = parts.stored, _a_few(positions)
+    each = 1 + _row_bytes(stored, stored.under([parts_of(name) for name in names]), some)
     for name in names:
         table = parts.table_of(name) if parts.is_apart(name) else None
         if table is not None:
-            tables.append((table, table.leaves))
-    return _row_bytes(tables)
+            rows = parts.rows_of(name, some)
+            each += _row_bytes(table, table.leaves, rows[rows >= 0])
+    return each
 
 
 def runs_in(stored: StoredSamples, names: Sequence[str], positions: Array) -> Iterator[Array]:
     """Yield positions in runs as `runs_of` does, of columns in one table alone."""
-    each = _row_bytes([(stored, stored.under([parts_of(name) for name in names]))])
+    leaves = stored.under([parts_of(name) for name in names])
+    each = 1 + _row_bytes(stored, leaves, _a_few(positions))
     yield from _runs(each, positions)
 
 
-def _row_bytes(tables: Sequence[tuple[StoredSamples, Sequence[LeafColumn]]]) -> int:
-    each = 1
-    for table, leaves in tables:
-        files = table.files[:4]
-        total = sum(file.size_of([x.path for x in leaves if file.has(x)]) for file in files)
-        each += total // max(1, sum(int(file.starts[-1]) for file in files))
-    return each
+def _a_few(positions: Array) -> Array:
+    return positions[:: max(1, len(positions) // _LOOKED_AT)][:_LOOKED_AT]
+
+
+def _row_bytes(table: StoredSamples, leaves: Sequence[LeafColumn], some: Array) -> int:
+    files = [table.files[number] for number in np.unique(table.locate(some)[0]).tolist()]
+    total = sum(file.size_of([x.path for x in leaves if file.has(x)]) for file in files)
+    return int(total // max(1, sum(int(file.starts[-1]) for file in files)))
 
 
 def _runs(each: int, positions: Array) -> Iterator[Array]:

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
+import tensorlake_spark as tl
 from tensorlake_spark.datasets.derived import sample_copying
 from tensorlake_spark.datasets.derived.column_digests import BLOCK
 from tensorlake_spark.datasets.derived.sample_copying import (
@@ -49,14 +50,14 @@ def test_a_share_is_copied_in_batches_that_are_alike(made, tmp_path, monkeypatch
         Storage(tmp_path / "new"), made.ds.schema.select(["label"]), {"label": "label"}, (origin,),
         None, 0, 1 << 20, 1 << 20, 1 << 20, "m-",
     )  # fmt: skip
-    monkeypatch.setattr(sample_copying, "BATCH_BYTES", 9 * work.row_bytes())
+    monkeypatch.setattr(sample_copying, "BATCH_BYTES", 9 * work.row_bytes([np.arange(20)]))
     (share,) = shares(20, [np.arange(20)], 1000)
     assert [*work._batches(share)] == [(0, 10), (10, 20)]
 
 
 def test_what_travels_to_executors(made, tmp_path):
     origin = Origin(made.ds.stored.snapshot, {"label": "label"}, LinkRules())
-    assert origin.row_bytes() > 0  # opened
+    assert origin.row_bytes(np.arange(20)) > 0  # opened
     work = SampleCopying(
         Storage(tmp_path / "new"), made.ds.schema.select(["label"]), {"label": "label"}, (origin,),
         None, 0, 1 << 20, 1 << 20, 1 << 20, "m-",
@@ -88,3 +89,14 @@ class _NoTiles:
     def copy(self, ref, name, sid):
         assert ref.shape == (60, 50)
         assert (name, sid) in (("s", 0), ("s", 2))
+
+
+def test_the_size_of_a_row_is_that_of_samples_that_are_copied(tmp_path):
+    ds = tl.dataset(tmp_path, {"x": tl.types.Tensor("uint8")})
+    for size in (1, 1000):
+        ds.extend({"x": [np.zeros(size, np.uint8)] * 50})
+    origin = Origin(ds.stored.snapshot, {"x": "x"}, LinkRules())
+    assert origin.row_bytes(np.arange(60, 90)) > 1000
+    assert [file.is_opened for file in origin.parts.stored.files] == [False, True]
+    assert origin.row_bytes(np.array([-1, 3, -1])) < 100
+    assert origin.row_bytes(np.array([-1, -1])) == 1

@@ -77,3 +77,19 @@ def test_two_columns_of_one_group_lie_elsewhere(tmp_path):
     assert ds[1]["g/h/z"].tolist() == [3]
     found = ds.to_arrow(["g/h/y", "g/x"])["g"].chunk(0)
     assert found.field("h").field("y").field("shape").to_pylist() == [[1]] * 3
+
+
+def test_runs_open_no_files_but_those_of_their_samples(tmp_path):
+    """The first four files told how large a sample is, also to who read and changed others."""
+    ds = tl.dataset(
+        tmp_path, {"x": tl.types.Tensor("uint8"), "far": tl.types.Tensor("uint8", apart=True)}
+    )
+    for size in (1, 1, 1 << 18):
+        ds.extend({name: [np.zeros(size, np.uint8)] * 100 for name in ("x", "far")})
+    seen = tl.dataset(tmp_path, create=False)
+    late, table = np.arange(200, 300), seen.parts.table_of("far")
+    assert max(len(run) for run in runs_of(seen.parts, ["x"], late)) <= 64
+    assert max(len(run) for run in runs_of(seen.parts, ["far"], late)) <= 64
+    opened = [[file.is_opened for file in one.files] for one in (seen.stored, table)]
+    assert opened == [[False, False, True]] * 2
+    assert [*runs_of(seen.parts, ["x"], late[:0])] == []
