@@ -338,7 +338,7 @@ class Dataset(ChangeMethods, DerivedMethods, InterchangeMethods, DoorMethods):
         """
         wanted = self._names(columns)
         positions = np.arange(len(self)) if where is None else self.positions_where(where)
-        index = pd.Index(self.sids[positions], name=SID)
+        index = pd.Index(self._sids_of(positions), name=SID)
         found = self._values(positions, wanted, stack=True)
         columns_ = {name: _series(found[name], self.type_of(name), index) for name in wanted}
         frame: pd.DataFrame = pd.DataFrame(columns_, index)

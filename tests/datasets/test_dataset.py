@@ -360,3 +360,17 @@ def test_the_table_of_one_dataset_makes_another(tmp_path, ds):
         tl.dataset(str(tmp_path / "future")).extend(
             table.select(["size"]).cast(pa.schema([strange]))
         )
+
+
+def test_numbers_of_a_few_samples_are_read_of_their_files_alone(tmp_path):
+    """Where samples were deleted, the log does not tell the numbers of those that are left."""
+    ds = tl.dataset(tmp_path / "ds", {"n": "int32"})
+    for first in (0, 5, 10):
+        ds.extend({"n": range(first, first + 5)})
+    ds.delete([1, 6, 11])
+    for number in (0, 2):
+        (tmp_path / "ds" / ds.stored.files.paths[number]).unlink()
+    now = tl.dataset(tmp_path / "ds")
+    assert now.to_pandas(where="n BETWEEN 5 AND 9").index.tolist() == [5, 7, 8, 9]
+    made = now.query("SELECT n FROM dataset WHERE n BETWEEN 5 AND 8").materialize(tmp_path / "copy")
+    assert made["n"][:].tolist() == [5, 7, 8]

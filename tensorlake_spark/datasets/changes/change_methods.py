@@ -306,7 +306,7 @@ class ChangeMethods(DatasetTable):
                 positions = np.array([*last])
             elif len(last) < len(positions):
                 positions = np.array([*last])
-            sids = self.sids[positions]
+            sids = self._sids_of(positions)
             given = None if is_one else len(sids)
             self._show_update(sids, {name: value}, given, "assignment", first)
             return
@@ -314,7 +314,7 @@ class ChangeMethods(DatasetTable):
         there = [position for position in last if position < count]
         places = np.array([last.get(k, -1) for k in [*there, *range(count, total)]], np.int64)
         new = spread(new, kind, name, places)
-        self._show(self._grown(name, self.sids[np.array(there, np.int64)], new, total - count))
+        self._show(self._grown(name, self._sids_of(np.array(there, np.int64)), new, total - count))
 
     def _within(self, key: Any, what: str) -> tuple[int | np.ndarray[Any, Any], int]:
         """Return positions of samples that are there, and how many there are."""

@@ -79,15 +79,14 @@ def add_column(base: StoredSamples, name: str, kind: Type, values: Any) -> Snaps
     """
     SampleSchema([(name, kind)])  # refuses a name that none can have
     check_links({name: kind})
-    sids = base.sids
-    if values is None and len(sids) and not kind.nullable:
+    if values is None and len(base) and not kind.nullable:
         raise InvalidOptionError(
-            f"column {name!r} takes no null ({kind}), and there are {len(sids)} samples; give values for them"
+            f"column {name!r} takes no null ({kind}), and there are {len(base)} samples; give values for them"
         )
     many = values is not None and is_many(values, kind)
-    if many and len(values) != len(sids):
+    if many and len(values) != len(base):
         raise InvalidSampleError(
-            f"column {name!r} has {len(values)} values for {len(sids)} samples; give one for each"
+            f"column {name!r} has {len(values)} values for {len(base)} samples; give one for each"
         )
     given: Any = as_given(values) if many else None
     stored_as = new_stored_name(base.snapshot, name)
@@ -113,8 +112,10 @@ def add_column(base: StoredSamples, name: str, kind: Type, values: Any) -> Snaps
         return {**columns, name: kind.encode(picked(given, place), name)}, here
 
     def check(newest: StoredSamples) -> None:
+        if one is not None or kind.nullable:  # then no numbers are read
+            return
         added = newest.sids[base.positions_of(newest.sids) < 0]
-        if one is None and not kind.nullable and len(added):
+        if len(added):
             raise ConcurrentWriteError(
                 f"another writer added sample {int(added[0])} after version {base.snapshot.version}, and column "
                 f"{name!r} takes no null ({kind}); nothing was committed, refresh() and give that sample a value too"

@@ -39,7 +39,7 @@ def sids_of(table: DatasetTable, chosen: Any) -> tuple[Array, bool]:
         If it is neither, or no condition.
     """
     if isinstance(chosen, str):
-        return table.sids[table.positions_where(chosen)], False
+        return table._sids_of(table.positions_where(chosen)), False
     is_one = isinstance(chosen, (int, np.integer)) and not isinstance(chosen, bool)
     given = [chosen] if is_one else chosen
     found = whole_numbers(given)

@@ -46,6 +46,7 @@ from tensorlake_spark.delta.log.requirements import SAMPLES, check_folders
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.sample_writer import discard_marked
 from tensorlake_spark.delta.samples.samples_table import create_samples_table
+from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.delta.store.storage import Storage, reaching
 from tensorlake_spark.errors import ConcurrentWriteError, InvalidOptionError, TensorLakeError
 
@@ -170,7 +171,7 @@ def copy_dataset(
         done = copied(work, rows.count, rows.positions, run, workers)
         files, written = committed_parts(work, done)
         sids = [
-            np.where(at >= 0, origin.parts.stored.sids[at] if len(at) else at, -1)
+            _sids(origin.parts.stored, at)
             for origin, at in zip(origins, rows.positions, strict=True)
         ]
         write_rows(storage, lineage, sids, digests(one.digests for one in done), rows.count)
@@ -230,6 +231,13 @@ def committed_parts(work: SampleCopying, done: Sequence[Copied]) -> tuple[list[A
         writer = ApartWriter(work.storage, work.names[name], work.schema[name], mark=work.mark)
         written += writer.committed(files)
     return [file for one in done for file in one.files], written
+
+
+def _sids(stored: StoredSamples, positions: Array) -> Array:
+    """Return the numbers of some samples; -1 for those at position -1."""
+    out = np.full(len(positions), -1, np.int64)
+    out[positions >= 0] = stored.sids_of(positions[positions >= 0])
+    return out
 
 
 def _source(name: str, origin: Origin) -> Source:

@@ -259,7 +259,7 @@ def _outrun(table: _Table) -> ConcurrentWriteError:
 def _rest(stored: StoredSamples, number: int, sids: Array) -> list[DataFile]:
     """Write a file anew without some samples, in the order in which they lie."""
     positions = stored.positions_within([number])
-    kept = positions[~np.isin(stored.sids[positions], sids)]
+    kept = positions[~np.isin(stored.sids_of(positions), sids)]
     step = max(1, _RUN_BYTES * len(positions) // max(1, stored.file_sizes[number]))
     ordered = stored.files[number].path.startswith(SORTED)
     snapshot = stored.snapshot

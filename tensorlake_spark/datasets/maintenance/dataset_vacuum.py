@@ -135,7 +135,7 @@ def _drop_rows(inner: Storage, old: Snapshot, sids: Array) -> int | None:
         for number, file in enumerate(stored.files)
         if file.path in live
         and not stored.is_marked(number)
-        and not np.isin(stored.sids[stored.positions_in(number)], sids).any()
+        and not np.isin(stored.sids_of(stored.positions_in(number)), sids).any()
     ]
     if not orphans:
         return None

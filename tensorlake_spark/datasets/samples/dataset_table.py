@@ -123,6 +123,9 @@ class DatasetTable:
         """The numbers of all samples, in order: int64, read-only. A number is never given twice."""
         return np.zeros(0, np.int64) if self._stored is None else self._stored.sids
 
+    def _sids_of(self, positions: Array) -> Array:
+        return self.sids[positions] if self._stored is None else self._stored.sids_of(positions)
+
     def __len__(self) -> int:
         return 0 if self._stored is None else len(self._stored)
 

@@ -14,6 +14,7 @@ from sqlglot import exp
 from tensorlake_spark.datasets.apart.inner_tables import TENSORS_FOLDER, pinned
 from tensorlake_spark.datasets.apart.large_samples import is_tileable
 from tensorlake_spark.datasets.samples.sample_reading import BATCH_BYTES
+from tensorlake_spark.datasets.samples.sample_reading import row_bytes as sample_bytes
 from tensorlake_spark.datasets.types.media.images import Picture
 from tensorlake_spark.delta.files.runner import parcels
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
@@ -57,7 +58,7 @@ def row_batches(
         for leaf, key in parts_needed(lazy, parameters)
         if not is_beside(leaf, key)
     ]
-    each = 1 + sum(row_bytes(leaf) for leaf, _ in needs)
+    each = 1 + sum(row_bytes(leaf, table) for leaf, _ in needs)
     step = max(1, min(MOST_ROWS, BATCH_BYTES // each, max(64, table.num_rows)))
     large = [(leaf, key) for leaf, key in needs if _has_tiles(leaf)]
     for start in range(0, table.num_rows, step):
@@ -106,14 +107,7 @@ def _sizes(leaf: TensorLeaf, key: Key | str | None, table: pa.Table) -> Array:
     out = np.zeros(table.num_rows, np.int64)
     if leaf.key[1] not in table.column_names or leaf.source.stored is None:
         return out
-    sids = table.column(leaf.key[1]).combine_chunks()
-    rows = np.arange(table.num_rows)
-    if isinstance(sids, pa.ChunkedArray):
-        sids = pa.concat_arrays(sids.chunks)
-    if pa.types.is_list(sids.type):  # of the samples of a group
-        rows, sids = pc.list_parent_indices(sids).to_numpy(), sids.flatten()
-    numbers = np.asarray(sids.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
-    positions = leaf.source.stored.positions_of(numbers)
+    rows, positions = _samples_in(table, leaf, leaf.source.stored)
     chosen, back = np.unique(positions, return_inverse=True)
     there = chosen >= 0
     known = stand_ins(leaf.source.dataset.parts, leaf.column, chosen[there])
@@ -121,6 +115,18 @@ def _sizes(leaf: TensorLeaf, key: Key | str | None, table: pa.Table) -> Array:
     nbytes[there] = [_bytes_of(one, key) for one in known[0]] if known else 0
     np.add.at(out, rows, nbytes[back])
     return out
+
+
+def _samples_in(table: pa.Table, leaf: TensorLeaf, stored: StoredSamples) -> tuple[Array, Array]:
+    """Return rows, and the positions of the samples that a column has there: of a group many, -1 for none."""
+    sids = table.column(leaf.key[1]).combine_chunks()
+    rows = np.arange(table.num_rows)
+    if isinstance(sids, pa.ChunkedArray):
+        sids = pa.concat_arrays(sids.chunks)
+    if pa.types.is_list(sids.type):  # of the samples of a group
+        rows, sids = pc.list_parent_indices(sids).to_numpy(), sids.flatten()
+    numbers = np.asarray(sids.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
+    return rows, stored.positions_of(numbers)
 
 
 def _bytes_of(sample: Array | None, key: Key | str | None) -> int:
@@ -157,28 +163,24 @@ def is_beside(leaf: TensorLeaf, key: Key | str | None) -> bool:
     return key == SHAPE and bool(shape_fields(leaf.source.dataset.parts, leaf.column))
 
 
-def row_bytes(leaf: TensorLeaf) -> int:
-    """Return about how many bytes a sample of a column has; of images those of their pixels."""
+def row_bytes(leaf: TensorLeaf, table: pa.Table) -> int:
+    """Return about how many bytes a sample of a column has, by the first rows; of images those of their pixels."""
     parts = leaf.source.dataset.parts
-    table, path = parts.stored, parts.path_of(leaf.column)
-    if isinstance(parts.schema[leaf.column], Picture) and table.under([(*path, "height")]):
+    stored, path = parts.stored, parts.path_of(leaf.column)
+    some = np.arange(min(len(stored), _LOOKED_AT))
+    if leaf.key[1] in table.column_names:
+        some = _samples_in(table.slice(0, _LOOKED_AT), leaf, stored)[1]
+        some = some[some >= 0][:_LOOKED_AT]
+    if isinstance(parts.schema[leaf.column], Picture) and stored.under([(*path, "height")]):
         # Memory that is used again is in a cache: so batches of images are not as long as their files are small.
-        return max(1, _pixel_bytes(table, path))
-    if parts.is_apart(leaf.column):
-        inner = parts.table_of(leaf.column)
-        if inner is None:
-            return 1
-        table = inner
-    leaves = table.under([path])
-    files = table.files[:2]
-    total = sum(file.size_of([x.path for x in leaves if file.has(x)]) for file in files)
-    return max(1, total // max(1, sum(int(file.starts[-1]) for file in files)))
+        return max(1, _pixel_bytes(stored, path, some))
+    return sample_bytes(parts, [leaf.column], some)
 
 
-def _pixel_bytes(table: StoredSamples, path: tuple[str, ...]) -> int:
-    """Return about how many bytes the pixels of an image have, by some of the first."""
+def _pixel_bytes(stored: StoredSamples, path: tuple[str, ...], positions: Array) -> int:
+    """Return about how many bytes the pixels of an image have, by some of them."""
     sizes = [(*path, name) for name in ("height", "width", "channels")]
-    some = table.rows(sizes, np.arange(min(len(table), _LOOKED_AT)))
+    some = stored.rows(sizes, positions)
     found = some.column(path[0])
     for part in path[1:]:
         found = pc.struct_field(found, part)

@@ -110,7 +110,7 @@ class PlanRun:
         found = expanded(
             stored.positions_of(sids), expand.before, expand.after, len(stored), expand.overlap
         )
-        return pa.table({"sid": stored.sids[found], "place": np.arange(len(found))})
+        return pa.table({"sid": stored.sids_of(found), "place": np.arange(len(found))})
 
 
 def final_tree(relation: Relation, keyed: bool = True) -> Any:

@@ -72,3 +72,20 @@ def test_samples_of_groups_count_together(ds, bound):
 def test_rows_that_are_asked_for_are_not_cut(ds, bound):
     view = ds.query("SELECT scan FROM dataset")
     assert [len(batch["scan"]) for batch in view.batches(rows=20)] == [20, 4]
+
+
+def test_the_size_of_a_sample_is_that_of_the_rows_that_are_read(tmp_path, monkeypatch):
+    """The first two files told it, which a condition rules out: they were opened, and batches were too large."""
+    monkeypatch.setattr(row_batches, "BATCH_BYTES", 64 << 10)
+    schema = {"n": "int32", "x": types.Tensor("uint8", (None,)), "image": types.Image("png")}
+    ds = tl.dataset(tmp_path, schema)
+    for side in (1, 1, 100):
+        scans = [np.zeros(side * side, np.uint8)] * 40
+        ds.extend({"n": [side] * 40, "x": scans, "image": [np.zeros((side, side), np.uint8)] * 40})
+    for column in ("x", "image"):
+        late = tl.dataset(tmp_path, create=False)
+        found = sizes(late, f"SELECT n FROM dataset WHERE n = 100 AND array_sum({column}) = 0")
+        assert found == [40]
+        assert [file.is_opened for file in late.stored.files] == [False, False, True]
+        assert sum(sizes(late, f"SELECT {column} FROM dataset WHERE n = 100")) == 40
+        assert max(sizes(late, f"SELECT {column} FROM dataset WHERE n = 100")) <= 6
