@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tensorlake_spark.delta.files import catalog
-from tensorlake_spark.delta.files.compacting.rewrite import in_file_order, rewrite
+from tensorlake_spark.delta.files.compacting.rewrite import held_in, in_file_order, rewrite
 from tensorlake_spark.delta.files.writer import FileWriter
 from tensorlake_spark.delta.log.commit import Change, StaleChange, app_of, commit
 from tensorlake_spark.delta.log.data_file import DataFile
@@ -71,8 +71,9 @@ def drop_tensors(
         return batch.filter(pc.invert(is_of(batch, *ids)))
 
     files, gone = snapshot.files, set(ids)
-    held = (files.path[i] for i in np.flatnonzero(files.may_hold_any(ids)).tolist())
-    removes = in_file_order(snapshot, (path for path in held if path not in besides))
+    may_hold = np.flatnonzero(files.may_hold_any(ids)).tolist()
+    held = held_in(snapshot, [i for i in may_hold if files.path[i] not in besides], gone)
+    removes = in_file_order(snapshot, (files.path[i] for i in held))
     for path in removes:
         i = snapshot.places[path]
         if files.first_id[i] != files.last_id[i] or files.first_id[i] not in gone:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tensorlake_spark.delta.files.footer import footer_at, footer_of, reading
 from tensorlake_spark.delta.files.scan import leaves, pieces, plan, read_piece
 from tensorlake_spark.delta.files.writer import FileWriter, widen
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.indexing import AnySelection
-from tensorlake_spark.rows.row import corners
+from tensorlake_spark.rows.row import corners, is_of
+from tensorlake_spark.threads import io_threads
 
 Array = np.ndarray[Any, Any]
 
@@ -70,6 +73,49 @@ def boxes(
         for batch in read_piece(snapshot.storage, piece, tensor_id, columns, keep):
             out.append((piece.path, *corners(batch, ndim)))
     return out
+
+
+def held_in(snapshot: Snapshot, places: Sequence[int], ids: Collection[str]) -> list[int]:
+    """Return which files hold rows of some tensors, of those whose bounds allow it.
+
+    The names between two bounds are many: ``x/17`` lies between ``x/1`` and ``x/8``. So the column of names is read
+    where bounds do not tell, and files without such rows are not written again.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The version of the table.
+    places : sequence of int
+        Where its files are in `Snapshot.files`.
+    ids : collection of str
+        The tensors.
+    """
+    names = sorted(ids)
+
+    def holds(place: int) -> bool:
+        path, footer = snapshot.files.path[place], footer_at(snapshot, place)
+        unknown = []
+        for group, (first, last) in enumerate(zip(*footer.bounds("id"), strict=True)):
+            if first is None or last is None:
+                unknown.append(group)
+                continue
+            at = bisect_left(names, first)
+            if at < len(names) and names[at] in (first, last):
+                return True
+            if at < len(names) and names[at] < last:
+                unknown.append(group)
+        if not unknown:
+            return False
+        with (
+            reading(snapshot.storage, path),
+            snapshot.storage.open_parquet(path, footer.metadata) as file,
+        ):
+            found = file.read_row_groups(unknown, ["id"], use_threads=False)
+        return bool(pc.any(is_of(found, *names)).as_py())
+
+    many = snapshot.remote is not None and len(places) > 1
+    answers = (io_threads().map if many else map)(holds, places)
+    return [place for place, is_held in zip(places, answers, strict=True) if is_held]
 
 
 def in_file_order(snapshot: Snapshot, paths: Iterable[str]) -> list[str]:
