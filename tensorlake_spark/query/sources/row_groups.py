@@ -89,21 +89,21 @@ def spans(
         found = _ends(one, parameters)
         if found is None:
             continue
-        column, least, most = found
+        column, least, most, is_strict = found
         if column.table != alias or column.name not in columns:
             continue
         path, kind = columns[column.name]
-        ends = _fitting(least, most, kind)
+        ends = _fitting(least, most, kind, is_strict)
         if ends is not None:
             out.append(Span(path, kind, *ends))
     return tuple(out)
 
 
-def _ends(node: Any, parameters: Mapping[str, Any]) -> tuple[Any, Any, Any] | None:
-    """Return the column that a condition compares with values, and the least and the greatest it may be."""
+def _ends(node: Any, parameters: Mapping[str, Any]) -> tuple[Any, Any, Any, bool] | None:
+    """Return the column that a condition compares with values, two ends for it, and whether it is neither of them."""
     if isinstance(node, exp.Between) and not node.args.get("symmetric"):
         found = [_value(node.args[key], parameters) for key in ("low", "high")]
-        return None if None in found or not _is_column(node.this) else (node.this, *found)
+        return None if None in found or not _is_column(node.this) else (node.this, *found, False)
     if isinstance(node, exp.In):
         values = [_value(one, parameters) for one in node.expressions[:_MOST]]
         if (
@@ -115,7 +115,7 @@ def _ends(node: Any, parameters: Mapping[str, Any]) -> tuple[Any, Any, Any] | No
             return None
         if len({isinstance(one, str) for one in values}) > 1:
             return None
-        return node.this, min(values), max(values)
+        return node.this, min(values), max(values), False
     kind = type(node)
     if kind not in _ENDS:
         return None
@@ -126,7 +126,8 @@ def _ends(node: Any, parameters: Mapping[str, Any]) -> tuple[Any, Any, Any] | No
     if value is None or not _is_column(column):
         return None
     from_it, to_it = _ENDS[kind]
-    return column, value if from_it else None, value if to_it else None
+    is_strict = kind in (exp.GT, exp.LT)
+    return column, value if from_it else None, value if to_it else None, is_strict
 
 
 def _is_column(node: Any) -> bool:
@@ -158,7 +159,7 @@ def _value(node: Any, parameters: Mapping[str, Any]) -> Any:
         return None
 
 
-def _fitting(least: Any, most: Any, kind: pa.DataType) -> tuple[Any, Any] | None:
+def _fitting(least: Any, most: Any, kind: pa.DataType, is_strict: bool) -> tuple[Any, Any] | None:
     """Return two ends in the type of a column, with some room where numbers are rounded; None if they do not fit."""
     ends = [one for one in (least, most) if one is not None]
     if pa.types.is_string(kind):
@@ -172,8 +173,8 @@ def _fitting(least: Any, most: Any, kind: pa.DataType) -> tuple[Any, Any] | None
         )
     if not pa.types.is_signed_integer(kind) or kind.bit_width < 32:
         return None
-    low = None if least is None else int(least.to_integral_value(decimal.ROUND_FLOOR))
-    high = None if most is None else int(most.to_integral_value(decimal.ROUND_CEILING))
+    low = None if least is None else int(least.to_integral_value(decimal.ROUND_FLOOR)) + is_strict
+    high = None if most is None else int(most.to_integral_value(decimal.ROUND_CEILING)) - is_strict
     bounds = np.iinfo(f"int{kind.bit_width}")
     outside = any(not bounds.min <= one <= bounds.max for one in (low, high) if one is not None)
     return None if outside else (low, high)
