@@ -109,3 +109,18 @@ def test_restore_over_updates_deletes_and_changes_of_columns(made):
     ds.vacuum(0)
     assert ds.check(deep=True).ok
     assert contents(ds)[8:] == made.at_first[8:]
+
+
+def test_tiles_that_a_vacuum_took_away_do_not_come_back_without_their_sample(made):
+    """The version that is restored had them still, of a sample that was deleted before it."""
+    ds = made.ds
+    ds.delete([3])
+    ds.tag("kept")
+    ds.delete([4])
+    ds.vacuum(0)
+    tiles = tl.open(f"{ds.uri}/_tensors")
+    assert "scan/3" not in tiles
+    ds.restore("kept")
+    now = tl.open(f"{ds.uri}/_tensors")
+    assert ("scan/3" in now, now.version) == (False, tiles.version)
+    assert ds.check(deep=True).ok
