@@ -1,9 +1,13 @@
 """Fewer files, the same samples."""
 
+import numpy as np
+import pytest
 from deltalake import DeltaTable
+from marked_samples import mark
 from whole_datasets import contents, samples_of
 
 import tensorlake_spark as tl
+from tensorlake_spark.datasets.maintenance import sample_compaction
 
 
 def count(path):
@@ -51,3 +55,33 @@ def test_an_empty_dataset(tmp_path):
     ds.optimize()
     ds.optimize(order=[])
     assert len(ds) == 0
+
+
+@pytest.mark.parametrize(
+    ("sizes", "runs"),
+    [
+        ([80, 5], []), ([5, 80, 5], []), ([5, 5, 80, 5, 5], [(0, 1), (3, 4)]), ([60, 5, 5], [(0, 1, 2)]),
+        ([60, 60, 5], [(1, 2)]), ([5, 60, 60], [(0, 1)]),
+    ],
+)  # fmt: skip
+def test_large_files_stay_and_small_ones_do_not_cross_them(tmp_path, sizes, runs):
+    """Sizes are in percent of the target."""
+    ds = tl.dataset(tmp_path, {"x": tl.types.Tensor("uint8")})
+    for size in sizes:
+        ds.append({"x": np.random.default_rng(size).integers(0, 256, size << 12, np.uint8)})
+    found = sample_compaction.plan(ds.stored, 100 << 12, None)
+    assert [one.files for one in found] == runs
+
+
+@pytest.mark.parametrize("can_remove", [True, False])
+def test_files_with_marks_stay_where_nobody_could_remove_these(tmp_path, monkeypatch, can_remove):
+    """Such as in a store other than S3."""
+    ds = tl.dataset(tmp_path, {"n": "int32"})
+    ds.extend({"n": range(5)})
+    mark(ds._storage, 2)
+    for first in (5, 10):
+        ds.refresh()
+        ds.extend({"n": range(first, first + 5)})
+    monkeypatch.setattr(sample_compaction, "can_remove_marked", lambda storage: can_remove)
+    found = sample_compaction.plan(ds.stored, 1 << 20, None)
+    assert [one.files for one in found] == [(0, 1, 2) if can_remove else (1, 2)]
