@@ -86,9 +86,10 @@ def _rank(array: pa.Array, is_descending: bool, nulls_first: bool) -> Array:
 
 def _parsed(text: str) -> list[tuple[str, bool, bool]]:
     """Return the columns of an order, whether each descends, and whether its nulls come first."""
-    if len(text) > _MOST_CHARACTERS or not text.strip():
+    if not 0 < len(text.strip()) <= _MOST_CHARACTERS:
         raise InvalidOptionError(
-            f"order={text!r:.80} has {len(text)} characters; name columns, as 'label, size DESC'"
+            f"order={text!r:.80} has {len(text.strip())} characters, and an order has 1 to {_MOST_CHARACTERS}; name "
+            "columns, as 'label, size DESC'"
         )
     try:
         statements = sqlglot.parse(f"SELECT 1 ORDER BY {text}", dialect=SampleConditions)

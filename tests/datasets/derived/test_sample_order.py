@@ -17,7 +17,7 @@ def ds(tmp_path):
         tmp_path / "ds",
         {
             "a": "int32", "b": "float64", "train/name": "string", "day": "date", "ok": "bool",
-            "big": "uint64", "x": tl.types.Tensor("float32", (2,)),
+            "big": "uint64", "x": tl.types.Tensor("float32", (2,)), "tags": tl.types.Sequence("int32"),
         },
     )  # fmt: skip
     count = 60
@@ -30,6 +30,7 @@ def ds(tmp_path):
             "ok": [bool(n % 3) for n in range(count)],
             "big": [(1 << 63) + int(rng.integers(0, 5)) for _ in range(count)],
             "x": np.zeros((count, 2), "f4"),
+            "tags": [[n] * (n % 3) for n in range(count)],
         }
     )
     made.delete([5, 17])
@@ -103,7 +104,10 @@ def test_numbers(ds):
         ("a; SELECT 2", "more than columns"),
         ("a LIMIT 3", "more than columns"),
         ("a) ORDER BY (b", "not an order of SQL"),
-        ("", "name columns"),
+        ("", "has 0 characters, and an order has 1 to 65536; name columns"),
+        (", ".join(["a"] * 30_000), "has 89998 characters, and an order has 1 to 65536"),
+        ("tags", "no column 'tags' that has an order"),
+        ("tags.list.element", "no column 'tags.list.element' that has an order"),
         ([1, 2], "each of the 58 samples once"),
         ([0.5], "float64 of shape"),
         ([[1]], "of shape"),

@@ -52,7 +52,11 @@ def test_files_of_others_hold_nothing(storage, tmp_path):
     sids = SampleRows(np.array([1]))
     counts = [sids.held_rows(storage, f"{name}.parquet") for name in ("text", "none", "null")]
     assert counts == [0, 0, 1]
-    assert TileRows(np.array([1])).held_rows(storage, "none.parquet") == 0
+    pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "number.parquet")
+    pq.write_table(pa.table({"id": ["scan/1", None]}), tmp_path / "unnamed.parquet")
+    tiles = TileRows(np.array([1]))
+    counts = [tiles.held_rows(storage, f"{name}.parquet") for name in ("none", "number", "unnamed")]
+    assert counts == [0, 0, 1]
 
 
 @pytest.mark.parametrize(
