@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 
 from tensorlake_spark.delta.files.compacting.merge import merge
+from tensorlake_spark.delta.files.compacting.rewrite import held_in
 from tensorlake_spark.delta.files.runner import Output, Run, run_here
 from tensorlake_spark.delta.files.writer import FileWriter
 from tensorlake_spark.delta.log.commit import Change, StaleChange, commit
@@ -77,7 +78,7 @@ def compact(
     storage : Storage
         The table.
     ids : sequence of str, optional
-        Only files that may hold rows of these tensors.
+        Only files that hold rows of these tensors.
     row_group_bytes : callable
         Takes the name of a layout, returns how large its row groups become.
     min_files, target_bytes, max_bytes, dry_run
@@ -177,13 +178,14 @@ def _choose(
     files = snapshot.files
     small = files.size < target_bytes // 2
     if ids is not None:
-        held = [files.may_hold(i) for i in ids]
-        small &= np.any(held, axis=0) if held else False
+        small &= files.may_hold_any(ids)
     places = [
         i
         for i in np.flatnonzero(small).tolist()
         if files.path[i] in known and snapshot.kept(files.path[i]) is None
     ]
+    if ids is not None:
+        places = held_in(snapshot, places, ids)
     if len(places) < min_files:
         return []
     places.sort(key=lambda i: (files.first_id[i] or "", int(files.last_seq[i]), files.path[i]))

@@ -77,3 +77,12 @@ def test_a_sample_whose_tiles_are_written_anew_leaves_those_of_others(tmp_path):
     assert len(before - live(tiles)) == 1
     assert all(np.array_equal(ds.sample(n)["scan"], scans[n]) for n in (1, 8, 25))
     assert np.array_equal(ds.sample(15)["scan"], 255 - scans[15])
+
+
+def test_files_without_rows_of_a_tensor_are_not_merged_for_it(filled):
+    assert filled.optimize("x/17").files_before == 0
+    assert filled.optimize(["x/17", "x/3"], dry_run=True).files_before == 2
+    filled.write("x/17", np.arange(3), mode="append")
+    before = live(filled)
+    assert filled.optimize("x/17").files_before == 2
+    assert len(before - live(filled)) == 2
