@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from races import before_call
 
 import tensorlake_spark as tl
+from tensorlake_spark.datasets.maintenance import sample_compaction
 from tensorlake_spark.errors import ConcurrentWriteError, InvalidOptionError
 
 
@@ -78,6 +80,19 @@ def test_a_writer_that_is_faster_wins(made, monkeypatch):
     assert len(made.ds) == 21
     assert made.ds.check().ok
     assert not [one for one in made.ds.check().findings if one.kind == "orphan"]
+
+
+@pytest.mark.parametrize(
+    "work", [lambda ds: ds.delete([3]), lambda ds: (ds.delete([3]), ds.extend({"label": [5]}))]
+)
+def test_samples_that_others_delete_have_no_place_in_an_order(made, monkeypatch, work):
+    """Also where there are as many samples as before."""
+    before_call(monkeypatch, sample_compaction, "commit", lambda: work(tl.dataset(made.path)))
+    with pytest.raises(ConcurrentWriteError, match="another writer added or deleted samples"):
+        made.ds.rechunk("label DESC")
+    now = tl.dataset(made.path)
+    assert 3 not in now.sids
+    assert now.check().ok
 
 
 @pytest.mark.parametrize(
