@@ -153,7 +153,8 @@ class MaintenanceMethods(DatasetTable, Tagging):
             Younger versions are kept. By default the retention of the table, which is a week unless it sets another. A
             part of an hour counts as a whole one. 0 also deletes files of writers at work now.
         dry_run : bool
-            Whether only to return the paths, and to delete nothing.
+            Whether only to return the paths, and to delete nothing. Files that a vacuum with 0 hours takes out of the
+            newest version, because of samples that no kept version has, are not among them.
 
         Returns
         -------
