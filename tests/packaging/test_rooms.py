@@ -176,7 +176,6 @@ COVERED = {
     "audit/repair": "audit/test_check",
     "delta/files/inspection": "audit/test_check",
     "delta/files/compacting/merge": "delta/files/compacting/test_compaction",
-    "delta/files/compacting/rewrite": "delta/files/test_writer_order",
     "delta/log/replaying/remote_log": "integration/test_s3_trips",
     "delta/store/ranges": "integration/test_s3_trips",
     "jobs/check": "jobs/test_check_job",
