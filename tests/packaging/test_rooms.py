@@ -177,7 +177,6 @@ COVERED = {
     "delta/files/inspection": "audit/test_check",
     "delta/files/compacting/merge": "delta/files/compacting/test_compaction",
     "delta/log/replaying/remote_log": "integration/test_s3_trips",
-    "delta/store/ranges": "integration/test_s3_trips",
     "jobs/check": "jobs/test_check_job",
     "jobs/config": "jobs/test_ingest_config",
     "jobs/purge": "jobs/test_purge_job",
