@@ -90,8 +90,12 @@ class FeatureCommits(FeatureReads):
         make: Callable[[FeatureChange], None],
         transaction: tuple[str, int] | None,
         needs_table: bool = False,
+        often: str = "",
     ) -> Self:
-        """Make a change of the newest version and commit it; show the version that has it."""
+        """Make a change of the newest version and commit it; show the version that has it.
+
+        `often` is for the error of a lost race.
+        """
         self._check_writable()
         check_transaction(transaction)
         base: Snapshot | None = None
@@ -118,7 +122,7 @@ class FeatureCommits(FeatureReads):
         try:
             after = commit_all(changes, transaction, seen)
         except ConcurrentWriteError as lost:
-            raise self._lost(what) from lost
+            raise self._lost(what, often) from lost
         return self._at(Snapshot.newest(self._storage) if after is None else after)
 
     def _change_anew(
@@ -134,10 +138,8 @@ class FeatureCommits(FeatureReads):
                 return self._change(what, nbytes, make, transaction, True)
             except ConcurrentWriteError:
                 continue
-        try:
-            return self._change(what, nbytes, make, transaction, True)
-        except ConcurrentWriteError as lost:
-            raise self._lost(what, f", {ATTEMPTS} times in a row") from lost
+        often = f", {ATTEMPTS} times in a row"
+        return self._change(what, nbytes, make, transaction, True, often)
 
     def _lost(self, what: str, often: str = "") -> ConcurrentWriteError:
         """Return the error of a lost race: that of the commit speaks of a transaction, and the caller has none."""
