@@ -1,5 +1,6 @@
 """Files of a lake as they lie on the disk, for tests that look at them, or change what never changes."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,15 @@ def forget():
     """Drop what this process keeps of files, as if it had just started."""
     footers._cache.clear()
     catalog._cache.clear()
+
+
+def drop_statistics(uri):
+    """Take the statistics of all files out of a table's log, as if a writer without any had written it."""
+    for path in Path(uri, "_delta_log").glob("*.json"):
+        said = [json.loads(line) for line in path.read_text().splitlines()]
+        for action in said:
+            action.get("add", {}).pop("stats", None)
+        path.write_text("\n".join(map(json.dumps, said)))
 
 
 def only_file(lake):

@@ -15,7 +15,7 @@ import numpy as np
 from tensorlake_spark.datasets.types.base import Array
 from tensorlake_spark.datasets.types.media.image_headers import (
     FACTS,
-    MAX_PIXELS,
+    TRUSTED,
     HeaderError,
     pixel_bound,
     png_header,
@@ -97,8 +97,7 @@ def decoded(data: bytes, form: str) -> Array:
         raise CorruptDataError(f"an image cannot be decoded: it is {error}") from error
     if height * width > pixel_bound():
         raise CorruptDataError(
-            f"an image says that it is {height} x {width}, more than {pixel_bound()} pixels; if you trust it, set "
-            f"{MAX_PIXELS} to more, on executors too"
+            f"an image says that it is {height} x {width}, more than {pixel_bound()} pixels; {TRUSTED}"
         )
     if form == "jpeg" and simplejpeg() is not None and _components(data) != 4:
         try:

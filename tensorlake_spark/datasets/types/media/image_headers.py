@@ -40,6 +40,9 @@ _PNG_KINDS = {
 MAX_PIXELS = "TENSORLAKE_MAX_PIXELS"
 """Names the environment variable for the pixels that an image of a dataset may have; 2 ** 30 by default."""
 
+TRUSTED = f"if you trust it, set {MAX_PIXELS} to more, on executors too"
+"""What to do about an image that has more."""
+
 
 def pixel_bound() -> int:
     """Return how many pixels an image may have.

@@ -89,7 +89,7 @@ class Picture(Type):
     def _too_large(self, number: int, size: tuple[int, int], place: Place) -> Exception:
         return place.wrong(
             number, f"at most {media_bytes.pixel_bound()} pixels", f"{size[0]} x {size[1]}",
-            f"if you trust it, set {media_bytes.MAX_PIXELS} to more, on executors too",
+            media_bytes.TRUSTED,
         )  # fmt: skip
 
     def encoded(self, value: Any, number: int, place: Place) -> bytes:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from tensorlake_spark.datasets.types.base import MAX_BYTES, Array, Place, field_of, is_valid
 from tensorlake_spark.datasets.types.media.image_headers import MAX_PIXELS as MAX_PIXELS
+from tensorlake_spark.datasets.types.media.image_headers import TRUSTED as TRUSTED
 from tensorlake_spark.datasets.types.media.image_headers import pixel_bound as pixel_bound
 from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.rows.binary_views import views_of

@@ -13,7 +13,7 @@ import pyarrow as pa
 from tensorlake_spark.datasets.types.base import Array, Place
 from tensorlake_spark.datasets.types.media import media_bytes
 from tensorlake_spark.datasets.types.media.recordings import Recording
-from tensorlake_spark.errors import CorruptDataError, InvalidOptionError, MissingDependencyError
+from tensorlake_spark.errors import CorruptDataError, MissingDependencyError
 
 DICOM = pa.struct(
     [
@@ -27,8 +27,6 @@ DICOM = pa.struct(
     ]
 )
 """Storage of a DICOM file."""
-
-_TRUSTED = f"if you trust it, set {media_bytes.MAX_PIXELS} to more, on executors too"
 
 
 class Size(NamedTuple):
@@ -75,21 +73,19 @@ class Dicom(Recording):
             ) from error
         bound = media_bytes.pixel_bound()
         if size.pixels > bound:
-            raise place.wrong(number, f"at most {bound} pixels", f"{size}", _TRUSTED)
+            raise place.wrong(number, f"at most {bound} pixels", f"{size}", media_bytes.TRUSTED)
         return found
 
     def decoded(self, data: bytes) -> Array:
-        pydicom = _pydicom()
+        pydicom, bound = _pydicom(), media_bytes.pixel_bound()
         try:
             head = pydicom.dcmread(io.BytesIO(data))
-            size, bound = _size(head), media_bytes.pixel_bound()
+            size = _size(head)
             if size.pixels > bound:
-                raise CorruptDataError(
-                    f"it says that it is {size}, more than {bound} pixels; {_TRUSTED}"
+                raise ValueError(
+                    f"it says that it is {size}, more than {bound} pixels; {media_bytes.TRUSTED}"
                 )
             return np.asarray(head.pixel_array)
-        except InvalidOptionError:  # of the bound
-            raise
         except Exception as error:
             said = " ".join(str(error).split())  # pydicom names its plugins in a line each
             if "missing dependencies" in said:
