@@ -20,11 +20,11 @@ from tensorlake_spark.datasets.apart.inner_tables import (
     tensor_id,
 )
 from tensorlake_spark.datasets.apart.large_samples import is_tileable
-from tensorlake_spark.datasets.apart.video_facts import VideoFacts
-from tensorlake_spark.datasets.apart.video_sample import VideoSample
 from tensorlake_spark.datasets.links.link_rules import LinkRules
 from tensorlake_spark.datasets.types.base import Tiled
 from tensorlake_spark.datasets.types.media.recordings import VIDEO_FACTS
+from tensorlake_spark.datasets.types.media.video_facts import VideoFacts
+from tensorlake_spark.datasets.types.media.video_sample import VideoSample
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.files.statistics import BOUNDED

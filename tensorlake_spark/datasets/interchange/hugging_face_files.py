@@ -12,12 +12,8 @@ from typing import Any
 from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.datasets.types.media.image_headers import format_of
 from tensorlake_spark.datasets.types.media.images import Image
-from tensorlake_spark.datasets.types.media.recordings import (
-    Audio,
-    Video,
-    sound_format,
-    video_format,
-)
+from tensorlake_spark.datasets.types.media.recordings import Audio, Video, sound_format
+from tensorlake_spark.datasets.types.media.video_facts import video_format
 
 
 def is_hugging_face(samples: Any) -> bool:

@@ -15,12 +15,8 @@ from tensorlake_spark.datasets.types.media.image_codecs import is_pil
 from tensorlake_spark.datasets.types.media.image_headers import format_of
 from tensorlake_spark.datasets.types.media.images import Image
 from tensorlake_spark.datasets.types.media.medical import Dicom
-from tensorlake_spark.datasets.types.media.recordings import (
-    Audio,
-    Video,
-    sound_format,
-    video_format,
-)
+from tensorlake_spark.datasets.types.media.recordings import Audio, Video, sound_format
+from tensorlake_spark.datasets.types.media.video_facts import video_format
 from tensorlake_spark.datasets.types.nested import Sequence
 from tensorlake_spark.datasets.types.scalars import Scalar
 from tensorlake_spark.datasets.types.tensors import Tensor

@@ -14,6 +14,9 @@ import pyarrow as pa
 from tensorlake_spark.datasets.types.base import Array, Place, Type, check_one_of, field_of, shown
 from tensorlake_spark.datasets.types.media import media_bytes
 from tensorlake_spark.datasets.types.media.media_bytes import Media
+from tensorlake_spark.datasets.types.media.video import probe_video
+from tensorlake_spark.datasets.types.media.video_facts import video_format
+from tensorlake_spark.datasets.types.media.video_sample import video_of
 from tensorlake_spark.errors import CorruptDataError, InvalidSampleError, MissingDependencyError
 
 VIDEO = pa.struct(
@@ -133,33 +136,15 @@ class Video(Recording):
         files = Media(array).all_checked()
         if native:
             return files
-        made = importlib.import_module("tensorlake_spark.datasets.apart.video_sample").video_of
         known = zip(*(array.field(name).to_pylist() for name in VIDEO_FACTS), strict=True)
-        return [None if f is None else made(f, facts) for f, facts in zip(files, known)]
+        return [None if f is None else video_of(f, facts) for f, facts in zip(files, known)]
 
     def facts(self, data: bytes, number: int, place: Place) -> dict[str, Any]:
-        # By name: the room that reads videos lies above this one, and not everybody has videos.
-        probe = importlib.import_module("tensorlake_spark.datasets.apart.video").probe_video
         try:
-            found = probe(data)
+            found = probe_video(data)
         except (InvalidSampleError, CorruptDataError) as error:
             raise place.wrong(number, "a video", f"{error}", cause=error) from error
         return {"format": video_format(data)} | {n: getattr(found, n) for n in VIDEO_FACTS}
-
-
-def video_format(data: bytes) -> str | None:
-    """Return the container of a video by its first bytes.
-
-    Examples
-    --------
-    >>> video_format(bytes.fromhex("1a45dfa3") + bytes(8)), video_format(b"none")
-    ('matroska', None)
-    """
-    if data[4:8] == b"ftyp":
-        return "mp4"
-    if data[:4] == b"\x1a\x45\xdf\xa3":
-        return "matroska"
-    return "avi" if data[:4] == b"RIFF" and data[8:12] == b"AVI " else None
 
 
 @dataclass(frozen=True, repr=False)

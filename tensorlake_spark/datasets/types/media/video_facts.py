@@ -165,6 +165,21 @@ class VideoFacts:
         return FrameIndex.from_bytes(self.index, self.frames)
 
 
+def video_format(data: bytes) -> str | None:
+    """Return the container of a video by its first bytes.
+
+    Examples
+    --------
+    >>> video_format(bytes.fromhex("1a45dfa3") + bytes(8)), video_format(b"none")
+    ('matroska', None)
+    """
+    if data[4:8] == b"ftyp":
+        return "mp4"
+    if data[:4] == b"\x1a\x45\xdf\xa3":
+        return "matroska"
+    return "avi" if data[:4] == b"RIFF" and data[8:12] == b"AVI " else None
+
+
 def _coded(array: Ints) -> bytes:
     deltas = np.diff(array.astype("<i8"), prepend=np.int64(0)).astype("<i8")
     return bytes(deltas.view("u1").reshape(-1, 8).T.tobytes())

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensorlake_spark.datasets.apart.video_facts import FrameIndex, VideoFacts
+from tensorlake_spark.datasets.types.media.video_facts import FrameIndex, VideoFacts
 from tensorlake_spark.errors import CorruptDataError, InvalidSampleError
 
 

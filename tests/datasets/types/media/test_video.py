@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from videos import decode_all, encode
 
-from tensorlake_spark.datasets.apart import video
-from tensorlake_spark.datasets.apart.video import (
+from tensorlake_spark.datasets.types.media import video
+from tensorlake_spark.datasets.types.media.video import (
     probe_video,
     read_frames,
     read_numbers,
 )
-from tensorlake_spark.datasets.apart.video_facts import FrameIndex, VideoFacts
+from tensorlake_spark.datasets.types.media.video_facts import FrameIndex, VideoFacts
 from tensorlake_spark.errors import (
     ChangedLinkError,
     CorruptDataError,

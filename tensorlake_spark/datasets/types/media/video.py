@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.datasets.apart.range_file import RangeFile, ReadRange
-from tensorlake_spark.datasets.apart.video_facts import (
+from tensorlake_spark.datasets.types.media.range_file import RangeFile, ReadRange
+from tensorlake_spark.datasets.types.media.video_facts import (
     MOST_PACKETS,
     FrameIndex,
     Ints,
     VideoFacts,
+    video_format,
 )
-from tensorlake_spark.datasets.types.media.recordings import video_format
 from tensorlake_spark.errors import (
     CorruptDataError,
     InvalidKeyError,

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from videos import decode_all, encode
 
-from tensorlake_spark.datasets.apart.video import probe_video
-from tensorlake_spark.datasets.apart.video_sample import VideoSample, whole
 from tensorlake_spark.datasets.links.fetching import describe_link, range_reader
 from tensorlake_spark.datasets.links.link_rules import LinkRules
+from tensorlake_spark.datasets.types.media.video import probe_video
+from tensorlake_spark.datasets.types.media.video_sample import VideoSample, whole
 from tensorlake_spark.errors import ChangedLinkError, InvalidKeyError, InvalidKeyTypeError
 
 DATA = encode(frames=30, gop=8)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.datasets.apart.range_file import ReadRange
-from tensorlake_spark.datasets.apart.video import Array, read_numbers
-from tensorlake_spark.datasets.apart.video_facts import VideoFacts
+from tensorlake_spark.datasets.types.media.range_file import ReadRange
+from tensorlake_spark.datasets.types.media.video import Array, read_numbers
+from tensorlake_spark.datasets.types.media.video_facts import VideoFacts
 from tensorlake_spark.errors import InvalidKeyError, InvalidKeyTypeError
 
 _AT_ONCE = 64 << 20

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensorlake_spark.datasets.apart.range_file import FIRST, MOST, RangeFile
+from tensorlake_spark.datasets.types.media.range_file import FIRST, MOST, RangeFile
 from tensorlake_spark.errors import CorruptDataError
 
 DATA = os.urandom(1 << 20)
