@@ -1,5 +1,6 @@
 """ttv, ttm, mttkrp and khatri_rao: einsum of NumPy is the oracle."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 from examples import times
@@ -40,7 +41,7 @@ def test_mttkrp_is_the_sum_of_products_for_any_mode(shape, dtype, rank, seed, da
 @pytest.mark.parametrize("of_factors", [None, "i1", "f4", "c8"])
 @pytest.mark.parametrize("mode", [0, 1, 2])
 def test_mttkrp_of_floats_that_scipy_does_not_have(dtype, of_factors, mode):
-    dtype = np.dtype(getattr(pytest.importorskip("ml_dtypes"), dtype, dtype))
+    dtype = np.dtype(getattr(ml_dtypes, dtype, dtype))
     x, factors = array((4, 3, 2), "f8", 1), factors_of((4, 3, 2), 2, 1)
     want = sparse(x).mttkrp(factors, mode)
     factors = [u.astype(of_factors or dtype) for u in factors]

@@ -87,7 +87,6 @@ def test_what_is_no_sound_is_refused(value, says):
 
 
 def test_what_a_format_cannot_hold_is_refused():
-    pytest.importorskip("soundfile")
     for form, samples, rate in (
         ("mp3", TONES, 12345),
         ("mp3", np.zeros((9, 3)), 8000),
