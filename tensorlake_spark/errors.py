@@ -183,6 +183,19 @@ class MissingDependencyError(TensorLakeError, ImportError):
     """This call needs an optional package, which is not installed."""
 
 
+def outrun(
+    table: str, attempts: int, left: str = "nothing was committed, try again later"
+) -> ConcurrentWriteError:
+    """Return the error of a writer that others were faster than, as often as it tried.
+
+    Examples
+    --------
+    >>> outrun("/lake", 60)
+    ConcurrentWriteError('other writers of /lake won 60 times in a row; nothing was committed, try again later')
+    """
+    return ConcurrentWriteError(f"other writers of {table} won {attempts} times in a row; {left}")
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ``"; did you mean 'a' or 'b'?"`` for the names nearest to `name`, or an empty string.
 

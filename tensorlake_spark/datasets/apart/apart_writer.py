@@ -24,7 +24,12 @@ from tensorlake_spark.delta.samples.sample_writer import SORTED, SampleWriter
 from tensorlake_spark.delta.samples.samples_table import create_samples_table
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.delta.store.storage import Storage, reaching
-from tensorlake_spark.errors import ConcurrentWriteError, InvalidSampleError, TensorLakeError
+from tensorlake_spark.errors import (
+    ConcurrentWriteError,
+    InvalidSampleError,
+    TensorLakeError,
+    outrun,
+)
 
 Array = np.ndarray[Any, Any]
 
@@ -177,9 +182,7 @@ class ApartWriter:
             except TensorLakeError:
                 discard(self._inner, [file.path for file in kept])
                 raise
-        raise ConcurrentWriteError(
-            f"other writers of {self._inner.uri} won {ATTEMPTS} times in a row; nothing was committed, try again later"
-        )
+        raise outrun(self._inner.uri, ATTEMPTS)
 
     def _without(self, stored: StoredSamples, number: int, replaced: Array) -> list[DataFile]:
         """Write a file again without some rows, and return what has the others."""

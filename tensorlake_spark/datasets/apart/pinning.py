@@ -24,7 +24,7 @@ from tensorlake_spark.delta.log.requirements import SAMPLES, TENSORS
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.log_entries import log_entries
 from tensorlake_spark.delta.store.storage import Storage
-from tensorlake_spark.errors import ConcurrentWriteError
+from tensorlake_spark.errors import ConcurrentWriteError, outrun
 from tensorlake_spark.lake.lake import TensorLake
 
 CHANGES = "dataset/changes"
@@ -135,10 +135,7 @@ def settled(storage: Storage, folder: str, least: int = 0) -> Snapshot:
         undone = undo(inner, known, Snapshot.open(inner, kind=kind))
         if undone is not None:
             return undone
-    raise ConcurrentWriteError(
-        f"other writers changed {folder} of {storage.uri} {ATTEMPTS} times in a row; nothing was committed, try "
-        "again later"
-    )
+    raise outrun(f"{folder} of {storage.uri}", ATTEMPTS)
 
 
 def _undo_tensors(inner: Storage, known: int, newest: Snapshot) -> Snapshot | None:

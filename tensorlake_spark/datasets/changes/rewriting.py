@@ -12,21 +12,19 @@ import pyarrow as pa
 from tensorlake_spark.datasets.samples.appending import kept_counter
 from tensorlake_spark.datasets.samples.sample_reading import runs_in, whole
 from tensorlake_spark.datasets.types.schema import SampleSchema, column_of
-from tensorlake_spark.delta.log.commit import Change, StaleChange, check_removable, commit
+from tensorlake_spark.delta.log.commit import ATTEMPTS, Change, StaleChange, check_removable, commit
 from tensorlake_spark.delta.log.data_file import DataFile, discard
 from tensorlake_spark.delta.log.requirements import SAMPLES, SID
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.sample_writer import SampleWriter
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.delta.store.storage import Storage
-from tensorlake_spark.errors import ConcurrentWriteError, TensorLakeError
+from tensorlake_spark.errors import TensorLakeError, outrun
 
 Array = np.ndarray[Any, Any]
 Columns = dict[str, pa.Array]
 Edit = Callable[[Columns, Array], tuple[Columns, Array]]
 """Takes the columns of some samples and their sids, and returns what is written in their stead."""
-
-ATTEMPTS = 60
 
 
 def batches_of_file(stored: StoredSamples, number: int) -> Iterator[tuple[Columns, Array]]:
@@ -108,9 +106,7 @@ def committed(
         except TensorLakeError:
             discard(storage, [file.path for file in change.adds])
             raise
-    raise ConcurrentWriteError(
-        f"other writers of {storage.uri} won {ATTEMPTS} times in a row; nothing was committed, try again later"
-    )
+    raise outrun(storage.uri, ATTEMPTS)
 
 
 def check_files(snapshot: Snapshot, paths: list[str], operation: str) -> None:

@@ -32,12 +32,18 @@ from tensorlake_spark.delta.samples.sample_writer import SORTED, SampleWriter
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.delta.store.paths import path_of
 from tensorlake_spark.delta.store.storage import Storage, reaching
-from tensorlake_spark.errors import ConcurrentWriteError, CorruptDataError, TableNotFoundError
+from tensorlake_spark.errors import (
+    ConcurrentWriteError,
+    CorruptDataError,
+    TableNotFoundError,
+    outrun,
+)
 from tensorlake_spark.lake.lake import TensorLake
 
 Array = np.ndarray[Any, Any]
 
 ATTEMPTS = 20
+_UNDONE = "not everything was purged, run it again"
 
 _RUN_BYTES = 16 << 20  # that are written anew at a time, about
 
@@ -247,13 +253,7 @@ def _without(table: _Table, newest: Any) -> tuple[Snapshot, tuple[str, ...]]:
         except BaseException:
             discard(storage, [file.path for file in adds])
             raise
-    raise _outrun(table)
-
-
-def _outrun(table: _Table) -> ConcurrentWriteError:
-    return ConcurrentWriteError(
-        f"other writers of {table.storage.uri} won {ATTEMPTS} times in a row; not everything was purged, run it again"
-    )
+    raise outrun(table.storage.uri, ATTEMPTS, _UNDONE)
 
 
 def _rest(stored: StoredSamples, number: int, sids: Array) -> list[DataFile]:
@@ -285,7 +285,7 @@ def _without_tiles(table: _Table, sids: Array, newest: Any) -> tuple[int, tuple[
         except ConcurrentWriteError:  # an update wrote tiles of such a sample: they go too
             continue
     else:
-        raise _outrun(table)
+        raise outrun(table.storage.uri, ATTEMPTS, _UNDONE)
     version = changes.version
     assert version is not None  # nosec B101 # for mypy
     if not gone:

@@ -17,7 +17,7 @@ from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.sample_writer import SampleWriter
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
-from tensorlake_spark.errors import ConcurrentWriteError, InvalidOptionError
+from tensorlake_spark.errors import InvalidOptionError, outrun
 
 Array = np.ndarray[Any, Any]
 
@@ -149,10 +149,7 @@ def compact(
         except BaseException:
             discard(storage, [file.path for file in adds])
             raise
-    raise ConcurrentWriteError(
-        f"other writers changed the files of {storage.uri} {ATTEMPTS} times in a row; nothing was committed, try "
-        "again later"
-    )
+    raise outrun(storage.uri, ATTEMPTS)
 
 
 def _rises(positions: Array) -> bool:

@@ -34,10 +34,10 @@ from tensorlake_spark.delta.samples.samples_table import table_schema
 from tensorlake_spark.delta.store.s3_objects import check_client
 from tensorlake_spark.delta.store.storage import Storage, reaching
 from tensorlake_spark.errors import (
-    ConcurrentWriteError,
     InvalidOptionError,
     MissingDataError,
     UnsupportedFeatureError,
+    outrun,
 )
 
 ATTEMPTS = 20
@@ -90,9 +90,7 @@ def restore(storage: Storage, version: int | str) -> Snapshot:
             return commit(storage, change)
         except StaleChange as stale:
             now = stale.snapshot
-    raise ConcurrentWriteError(
-        f"other writers of {storage.uri} won {ATTEMPTS} times in a row; nothing was committed, try again later"
-    )
+    raise outrun(storage.uri, ATTEMPTS)
 
 
 def _entries(old: Snapshot) -> dict[str, DataFile]:

@@ -18,6 +18,7 @@ from tensorlake_spark.datasets.apart.pinning import Written, pins
 from tensorlake_spark.datasets.samples.sample_encoding import encoded, numbered
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.commit import (
+    ATTEMPTS,
     Change,
     RepeatedBatch,
     StaleChange,
@@ -35,6 +36,7 @@ from tensorlake_spark.errors import (
     CorruptDataError,
     InvalidOptionError,
     TensorLakeError,
+    outrun,
 )
 from tensorlake_spark.rows.row_sizes import nbytes_of
 from tensorlake_spark.writing.app_transaction import check_transaction, pair_of
@@ -49,8 +51,6 @@ HELD_BYTES = 64 << 20
 
 RESERVED = 1 << 32
 """Numbers that an append of unknown length reserves; those it did not need go back, if nobody else came after."""
-
-ATTEMPTS = 60
 
 _LAST = 1 << 62
 
@@ -319,9 +319,7 @@ def _commit_numbered(
             raise
         files = _written_again(storage, snapshot, schema, files)
     discard(storage, [file.path for file in files])
-    raise ConcurrentWriteError(
-        f"other writers of {storage.uri} won {ATTEMPTS} times in a row; nothing was committed, try again later"
-    )
+    raise outrun(storage.uri, ATTEMPTS)
 
 
 def reserve(storage: Storage, snapshot: Snapshot, count: int) -> tuple[Snapshot, int]:
@@ -336,9 +334,7 @@ def reserve(storage: Storage, snapshot: Snapshot, count: int) -> tuple[Snapshot,
             return commit(storage, change), first
         except StaleChange as stale:
             snapshot = stale.snapshot
-    raise ConcurrentWriteError(
-        f"other writers of {storage.uri} won {ATTEMPTS} times in a row; nothing was committed, try again later"
-    )
+    raise outrun(storage.uri, ATTEMPTS)
 
 
 def count_of(columns: Mapping[str, Any]) -> int:
@@ -423,6 +419,4 @@ def commit_files(
             snapshot = stale.snapshot
             if schema is not None:
                 check_columns_there(schema, snapshot, names)
-    raise ConcurrentWriteError(
-        f"other writers of {storage.uri} won {ATTEMPTS} times in a row; nothing was committed, try again later"
-    )
+    raise outrun(storage.uri, ATTEMPTS)
