@@ -16,6 +16,7 @@ from tensorlake_spark.indexing import Selection, place
 from tensorlake_spark.indexing.coords import ravel, sort_places, unravel
 from tensorlake_spark.indexing.selection import Points
 from tensorlake_spark.layouts import stored_layout
+from tensorlake_spark.layouts.result_memory import scratch
 from tensorlake_spark.layouts.sparse.element_keys import Gathered
 from tensorlake_spark.layouts.verification import boxes
 from tensorlake_spark.ops.elements import Elements
@@ -133,6 +134,9 @@ def element_blocks(
         totals = layout.decode(batch.slice(first, stop - first), spec, selection, found)
         first = stop
         for keys, values, _ in found.parts:
+            if values.dtype != spec.dtype:
+                short, values = values, scratch(values.shape, spec.dtype)
+                values[:] = short
             yield whole_place(selection.result_shape), _answered(selection, keys, values), totals
             totals = Totals()
         if not found.parts:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import tensorlake_spark as tl
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.layouts.bsgs import Bsgs
 from tensorlake_spark.layouts.testing.laws import SparseLaws
@@ -69,3 +70,41 @@ def test_the_default_block_goes_by_shape_and_density(dtype):
     uber = (183, 24, 1140, 1717)
     assert block(uber, np.dtype(dtype), 3_309_490 / np.prod(uber)) == (4, 24, 128, 128)
     assert block((365, 24), np.dtype(dtype), 0.05) == (64, 24)
+
+
+@pytest.mark.parametrize("layout", ["bsgs", "coo", "csr"])
+@pytest.mark.parametrize(
+    "dtype", ["float64", "float16", "uint64", "int32", "int8", "complex64", "bool"]
+)
+def test_values_of_one_byte_are_read_beside_longer_ones(tmp_path, dtype, layout):
+    """They are widened last: in no way of reading may their short dtype show."""
+    rng = np.random.default_rng(0)
+    dense = np.where(rng.random((64, 48)) < 0.2, rng.integers(1, 100, (64, 48)), 0).astype(dtype)
+    dense[40:] = dense[40:] * np.array(300 if dtype in ("float64", "uint64", "int32") else 1, dtype)
+    lake = tl.open(tmp_path)
+    ref = lake.write("x", tl.SparseTensor.from_dense(dense), layout=layout)
+    at = tuple(np.argwhere(dense)[0].tolist())
+    for key in (..., slice(0, 8), (slice(30, 50), slice(None, None, 3)), at, (40, 3), 5):
+        found = ref[key]
+        found = found.todense() if isinstance(found, tl.SparseTensor) else found
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found, dense[key])
+    for name in ("sum", "max", "argmax", "count_nonzero"):
+        if name == "sum" or dtype not in ("complex64", "bool"):
+            found = getattr(ref, name)(axis=0)
+            found = found.todense() if isinstance(found, tl.SparseTensor) else found
+            wanted = getattr(np, name)(dense, axis=0)
+            np.testing.assert_array_equal(found, wanted, strict=True)
+    found = (ref * np.array(3, dtype)).todense()
+    np.testing.assert_array_equal(found, dense * np.array(3, dtype), strict=True)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int16"])
+def test_elements_of_one_byte_that_share_a_place_are_added_in_the_dtype(tmp_path, dtype):
+    some = tl.SparseTensor(np.array([[1, 2], [3, 4]]), np.array([200, 100], dtype), (5, 6))
+    lake = tl.open(tmp_path)
+    lake.write("x", some, layout="bsgs", duplicates="sum")
+    ref = lake.write("x", some, mode="append", axis=None, duplicates="sum")
+    assert ref[1, 3] == 400
+    assert ref[...].values.tolist() == [400, 200]
+    assert ref[...].dtype == ref[1, 3].dtype == dtype

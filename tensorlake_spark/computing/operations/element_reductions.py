@@ -208,8 +208,7 @@ def kept_places(block: Elements, axes: Sequence[int]) -> Array:
     if first + len(axes) == ndim:
         return np.asarray(block.places // math.prod(shape[first:]))
     if max(axes) == len(axes) - 1:
-        inner = math.prod(shape[len(axes) :])
-        return np.asarray(block.places - block.places // inner * inner)
+        return _divided(block.places, math.prod(shape[len(axes) :]))[1]
     kept = [k for k in range(ndim) if k not in axes]
     return ravel(block.coords[kept], [shape[k] for k in kept])
 
@@ -234,15 +233,29 @@ def cells_and_places(block: Elements, axes: Sequence[int]) -> tuple[Array, Array
         return kept_places(block, axes), block.places
     (axis,) = axes
     inner, length = math.prod(block.shape[axis + 1 :]), block.shape[axis]
-    at = block.places // inner if inner > 1 else block.places
     if not axis:
-        cells = at * inner
-        return np.subtract(block.places, cells, out=cells), at
+        at, cells = _divided(block.places, inner)
+        return cells, at
+    at = block.places // inner if inner > 1 else block.places
     cells = at // length
     line, at = at, at - cells * length
     if inner > 1:
         cells = (cells - line) * inner + block.places
     return cells, at
+
+
+def _divided(places: Array, by: int) -> tuple[Array, Array]:
+    """Return the quotients and the rests of a division, in memory that is used again.
+
+    Examples
+    --------
+    >>> _divided(np.array([3, 17]), 5)
+    (array([0, 3]), array([3, 2]))
+    """
+    quotients, rests = (scratch(places.shape, places.dtype) for _ in range(2))
+    np.floor_divide(places, by, out=quotients)
+    np.multiply(quotients, by, out=rests)
+    return quotients, np.subtract(places, rests, out=rests)
 
 
 def elements_in(cells: Array, values: Array, shape: tuple[int, ...]) -> Elements:

@@ -322,6 +322,7 @@ def unpack_values(
     counts: Sequence[int],
     dtype: np.dtype[Any],
     take: Array | None = None,
+    widened: bool = True,
 ) -> Array:
     """Return the values of many buffers, one after the other; see `unpack_ints`.
 
@@ -333,6 +334,8 @@ def unpack_values(
         Of the values.
     take : integer ndarray, optional
         Which of all the values to return.
+    widened : bool
+        Whether they have the dtype. Without it, numbers that are stored as one byte each may stay so.
 
     Raises
     ------
@@ -355,6 +358,8 @@ def unpack_values(
         values = _filled(packed, sizes, forms, counts, plain)
     if take is not None:
         values = values[take]
+    if not widened and plain == dtype:
+        return values
     return values.astype(plain, copy=False).view(dtype)
 
 

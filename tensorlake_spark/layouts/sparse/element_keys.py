@@ -77,7 +77,10 @@ class Rows(NamedTuple):
 
 
 class Gathered:
-    """Elements that a read has found so far; each part is sorted, if the order is wanted."""
+    """Elements that a read has found so far; each part is sorted, if the order is wanted.
+
+    Values may be shorter than the tensor's dtype: it takes less time to widen them last.
+    """
 
     def __init__(self, in_order: bool = True) -> None:
         self.parts: list[Part] = []
@@ -129,7 +132,7 @@ class SparseLayout(Layout):
         keys : int64 ndarray, shape (m,)
             Places in C order in ``selection.storage_shape``, in any order.
         values : ndarray, shape (m,)
-            Of the tensor's dtype.
+            Of the tensor's dtype, or bytes that become it.
         row : integer ndarray, shape (m,)
             Which of the rows each is from; empty unless the tensor `combines` duplicates.
         """
@@ -195,14 +198,17 @@ class SparseLayout(Layout):
             seqs = numbers(batch.column("seq"))[wanted]
             rows = Rows(lo[wanted], hi[wanted], counts, seqs, found)
             keys, values, row = self.pick(rows, spec, selection)
-        result.add(keys, values, seqs[row] if combines(spec) else seqs[:0])
+        if combines(spec):
+            result.add(keys, values.astype(spec.dtype, copy=False), seqs[row])
+        else:
+            result.add(keys, values, seqs[:0])
         size = sum(len(p.values) + (0 if p.index is None else len(p.index)) for p in found)
         return Totals(len(found), len(keys), size)
 
     def finish(self, spec: TensorSpec, selection: AnySelection, result: Gathered) -> Any:
         runs = unite(result.parts, spec)
         if selection.is_scalar:
-            return runs[0][1][0] if runs else np.zeros((), spec.dtype)[()]
+            return runs[0][1].astype(spec.dtype)[0] if runs else np.zeros((), spec.dtype)[()]
         # Axes that come or go have one element: a place in C order stays the same without them.
         in_place = isinstance(selection, Selection) and not (selection.flips or selection.moved)
         shape = selection.result_shape if in_place else selection.storage_shape

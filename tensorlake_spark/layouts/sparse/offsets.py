@@ -200,13 +200,13 @@ def _values(rows: Rows, spec: TensorSpec, take: Array | None, counts: Array) -> 
     """Return the values of the taken elements, so many of each row; rows without one are not decompressed."""
     packed = [p.values for p in rows.payloads]
     if take is None:
-        return unpack_values(packed, rows.counts, spec.dtype)
+        return unpack_values(packed, rows.counts, spec.dtype, widened=False)
     stored = np.array(rows.counts, np.int64)
     hit = counts > 0
     some = np.flatnonzero(hit).tolist()
     if not hit.all():
         take = take - np.repeat(np.cumsum(np.where(hit, 0, stored)), counts)
-    return unpack_values([packed[i] for i in some], stored[hit].tolist(), spec.dtype, take)
+    return unpack_values([packed[i] for i in some], stored[hit].tolist(), spec.dtype, take, False)
 
 
 def _within(

@@ -49,3 +49,18 @@ def test_values_of_many_buffers_follow_one_another(dtype, compress):
     packed = [pack_values(run, compress) for run in runs]
     taken = unpack_values(packed, [len(run) for run in runs], np.dtype(dtype), take)
     assert taken.tolist() == np.concatenate(runs)[take].tolist()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "stays"),
+    [("f8", "u1"), ("f4", "u1"), ("i8", "u1"), ("u2", "u1"), ("u1", "u1"), ("?", "?"), ("c16", "c16"), ("M8[s]", "M8[s]")],
+)  # fmt: skip
+def test_values_of_one_byte_stay_so_where_nobody_wants_more(dtype, stays):
+    runs = [np.arange(n).astype(dtype) for n in (200, 3)]
+    packed = [pack_values(run) for run in runs]
+    take = np.array([202, 0, 5])
+    for taken in (None, take):
+        found = unpack_values(packed, [200, 3], np.dtype(dtype), taken, widened=False)
+        assert found.dtype == stays
+        wanted = np.concatenate(runs) if taken is None else np.concatenate(runs)[taken]
+        assert found.astype(dtype).tolist() == wanted.tolist()
