@@ -14,9 +14,11 @@ import pyarrow.compute as pc
 from tensorlake_spark.delta.files import digest_file
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.checksummed_table import LaterFormat
+from tensorlake_spark.delta.store.storage import put_file
 from tensorlake_spark.errors import (
     CorruptDataError,
     InvalidOptionError,
+    StorageError,
     TensorNotFoundError,
     did_you_mean,
 )
@@ -204,20 +206,28 @@ class Digest(DigestNode):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the digest to a file, for `Digest.load`, with the digests of all rows.
 
-        It holds no values of elements.
+        It holds no values of elements. A file that is there stays until the new one is complete.
 
         Raises
         ------
         InvalidOptionError
             If `path` is no path.
+        StorageError
+            If the file cannot be written, as on a full disk.
         """
         path = _path_of(path)
         about = {
             "table": self.table_id, "uri": self.uri, "version": str(self.version),
             **({} if self._tensor_id is None else {"tensor": self._tensor_id}),
         }  # fmt: skip
-        with open(path, "wb") as file:
-            file.write(digest_file.pack(self._leaves, about))
+        data = digest_file.pack(self._leaves, about)
+        try:
+            put_file(os.path.realpath(path), data)  # of a link, what it leads to
+        except OSError as error:
+            raise StorageError(
+                f"the digest cannot be written to {path}: {error.strerror}; name a file in a folder that is there, has "
+                "space left, and may be written"
+            ) from error
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Digest:

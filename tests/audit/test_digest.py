@@ -2,6 +2,7 @@
 
 import hashlib
 import pickle
+import resource
 from pathlib import Path
 
 import numpy as np
@@ -166,6 +167,37 @@ def test_it_pickles_with_all_nodes(full):
 def test_a_saved_one_holds_no_element(full, tmp_path, x):
     full.digest().save(tmp_path / "digest")
     assert x[5].tobytes()[20:60] not in (tmp_path / "digest").read_bytes()
+
+
+def test_a_disk_that_is_full_leaves_the_digest_that_was_saved(full, tmp_path):
+    folder = tmp_path / "saved"
+    folder.mkdir()
+    path, link = folder / "digest", folder / "link"
+    small, whole = full.digest("label"), full.digest()
+    small.save(path)
+    link.symlink_to(path)
+    least, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size, most))
+    try:
+        for place in (path, link, folder / "new"):
+            with pytest.raises(tl.StorageError, match=r"^the digest cannot be written to .*space"):
+                whole.save(place)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (least, most))
+    assert tl.Digest.load(path) == small
+    assert sorted(folder.iterdir()) == [path, link]
+    whole.save(link)
+    assert tl.Digest.load(path) == whole
+    assert link.is_symlink()
+
+
+def test_a_place_that_takes_no_digest_is_named(full, tmp_path):
+    folder = tmp_path / "saved"
+    folder.mkdir()
+    for place in (folder, folder / "no" / "digest"):
+        with pytest.raises(tl.StorageError, match=f"cannot be written to {place}: .*; name a file"):
+            full.digest().save(place)
+    assert [*folder.iterdir()] == []
 
 
 def test_a_file_that_is_no_digest(full, tmp_path):

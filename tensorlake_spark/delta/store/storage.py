@@ -230,17 +230,8 @@ class Storage:
             with filesystem.open_output_stream(path) as stream:
                 stream.write(data)
             return
-        folder = os.path.dirname(path)
-        os.makedirs(folder, exist_ok=True)
-        unfinished = f"{folder}/.{uuid.uuid4()}"
-        try:
-            with open(unfinished, "wb") as file:
-                file.write(data)
-            os.replace(unfinished, path)
-        except OSError:  # a full disk, which a part of a file would not make emptier
-            with suppress(OSError):
-                os.remove(unfinished)
-            raise
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        put_file(path, data)
 
     def files_in(self, folder: str, recursive: bool = False) -> list[pafs.FileInfo]:
         """Return what the store says of the files of a folder, which need not be there."""
@@ -266,6 +257,19 @@ class Storage:
         """Return what the store says of each file, also of one that is not there."""
         filesystem, base = self.place
         return list(filesystem.get_file_info([f"{base}/{inside(name)}" for name in names]))
+
+
+def put_file(path: str, data: bytes | pa.Buffer) -> None:
+    """Write a file of this machine, which others see when all of it is there; a file of its name stays until then."""
+    unfinished = f"{os.path.dirname(path)}/.{uuid.uuid4()}"
+    try:
+        with open(unfinished, "wb") as file:
+            file.write(data)
+        os.replace(unfinished, path)
+    except OSError:  # a full disk, which a part of a file would not make emptier
+        with suppress(OSError):
+            os.remove(unfinished)
+        raise
 
 
 def _modified(path: str) -> int | None:
