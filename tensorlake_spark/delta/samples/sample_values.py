@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, SmallColumns
 from tensorlake_spark.delta.store.memory_maps.mapped_pages import give_back_pages
 from tensorlake_spark.delta.store.payload_lengths import PREFIX, ends_of, unpacked_lengths
 from tensorlake_spark.delta.store.ranges import Part, PartFile, joined
+from tensorlake_spark.delta.store.storage import reaching
 from tensorlake_spark.errors import CorruptDataError, MissingDataError
 from tensorlake_spark.threads import io_threads
 
@@ -93,22 +94,20 @@ class SampleFile:
         self._metadata = known
 
     def _read_metadata(self) -> pq.FileMetaData:
-        remote = self._snapshot.remote
-        try:
-            if remote is None:
-                return read_footer(self._snapshot.storage, self.path)
-            return read_footer(
-                self._snapshot.storage, self.path, lambda nbytes: remote.tail(self.path, nbytes)
-            )
-        except FileNotFoundError as error:
-            raise MissingDataError(
-                f"the data file {self._snapshot.storage.file_uri(self.path)} is gone; a vacuum deleted it, or "
-                "somebody did: open a newer version of the dataset, or see what ds.check() of the newest says"
-            ) from error
-        except (pa.ArrowInvalid, CorruptDataError) as error:
-            raise CorruptDataError(
-                f"the data file {self._snapshot.storage.file_uri(self.path)} cannot be read: {error}"
-            ) from error
+        storage, remote = self._snapshot.storage, self._snapshot.remote
+        tail = None if remote is None else partial(remote.tail, self.path)
+        with reaching(storage):
+            try:
+                return read_footer(storage, self.path, tail)
+            except FileNotFoundError as error:
+                raise MissingDataError(
+                    f"the data file {storage.file_uri(self.path)} is gone; a vacuum deleted it, or somebody did: open "
+                    "a newer version of the dataset, or see what ds.check() of the newest says"
+                ) from error
+            except (pa.ArrowInvalid, CorruptDataError) as error:
+                raise CorruptDataError(
+                    f"the data file {storage.file_uri(self.path)} cannot be read: {error}"
+                ) from error
 
     @cached_property
     def starts(self) -> Array:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ import pyarrow.parquet as pq
 
 from tensorlake_spark.datasets.dataset import Dataset, dataset
 from tensorlake_spark.delta.plain.plain_table import PlainTable
-from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.delta.store.storage import Storage, reaching
 from tensorlake_spark.errors import (
     InvalidOptionError,
     InvalidQueryError,
@@ -55,6 +54,8 @@ def source_of(given: Any, name: str, called: str) -> Source:
         If it is nothing of that kind.
     TableNotFoundError
         If there is nothing at that place.
+    StorageError
+        If a file or folder there cannot be read.
     """
     as_source = getattr(given, "as_source", None)
     if as_source is not None:
@@ -136,7 +137,7 @@ def at_version(
 def _at_place(uri: str, name: str) -> Source:
     storage = Storage(uri)
     if storage.is_local and not os.path.isdir(os.path.join(storage.uri, "_delta_log")):
-        return _parquet(storage.uri, name)
+        return _parquet(storage, name)
     if not storage.is_local and storage.uri.endswith(".parquet"):
         table = pq.read_table(storage.place[1], filesystem=storage.place[0])
         return TableSource(name, storage.uri, None, table.schema, table.num_rows, table)
@@ -155,29 +156,36 @@ def _delta(
     return TableSource(name, storage.uri, found.version, found.schema, found.rows, found.data)
 
 
-def _parquet(uri: str, name: str) -> TableSource:
-    place = Path(uri)
-    if place.is_dir():
-        paths = sorted(
-            str(path)
-            for path in place.rglob("*.parquet")
-            if not any(part.startswith((".", "_")) for part in path.relative_to(place).parts)
-        )
-    else:
-        paths = [uri] if place.is_file() else []
-    if not paths:
-        raise TableNotFoundError(f"there is no Delta table and no Parquet file at {uri}")
-    try:
-        files = [pq.ParquetFile(path) for path in paths]
-        schema = pa.unify_schemas(
-            [file.schema_arrow for file in files], promote_options="permissive"
-        )
-    except pa.ArrowException as error:
-        raise InvalidOptionError(f"{uri} cannot be read as Parquet: {error}") from error
+def _parquet(storage: Storage, name: str) -> TableSource:
+    uri = storage.uri
+    with reaching(storage):
+        paths = sorted(_parquet_files(uri)) if os.path.isdir(uri) else [uri]
+        if not paths or not os.path.isfile(paths[0]):
+            raise TableNotFoundError(f"there is no Delta table and no Parquet file at {uri}")
+        try:
+            files = [pq.ParquetFile(path) for path in paths]
+            schema = pa.unify_schemas(
+                [file.schema_arrow for file in files], promote_options="permissive"
+            )
+        except pa.ArrowException as error:
+            raise InvalidOptionError(f"{uri} cannot be read as Parquet: {error}") from error
     rows = sum(file.metadata.num_rows for file in files)
     for file in files:
         file.close()
     return TableSource(name, uri, None, schema, rows, None, paths)
+
+
+def _parquet_files(folder: str) -> Iterator[str]:
+    """Yield the Parquet files below a folder, without those that Spark hides; a part that cannot be read is an error."""
+    for where, folders, names in os.walk(folder, onerror=_refuse):
+        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
+        for name in names:
+            if name.endswith(".parquet") and not name.startswith((".", "_")):
+                yield os.path.join(where, name)
+
+
+def _refuse(error: OSError) -> None:
+    raise error
 
 
 def _catalog(lake: TensorLake, name: str) -> TableSource:

@@ -1,5 +1,10 @@
 """What users may name as sources."""
 
+import builtins
+import errno
+import os
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -78,6 +83,33 @@ def test_what_is_no_source(tmp_path):
     (tmp_path / "bad.parquet").write_bytes(b"nothing")
     with pytest.raises(tl.InvalidOptionError, match="cannot be read as Parquet"):
         tl.query(SQL, t=tmp_path / "bad.parquet")
+
+
+def test_what_the_user_may_not_read_is_told(tmp_path, monkeypatch):
+    """A folder that cannot be listed would be left out, and a query would count the others alone."""
+    ds = tl.dataset(tmp_path / "ds", {"a": "int32"})
+    ds.extend({"a": [1, 2]})
+    (file,) = (tmp_path / "ds").glob("*.parquet")
+    place = parquet(tmp_path / "p", True)
+    told, scandir = [place / "in", file], os.scandir
+
+    def refuse(call):
+        def refusing(path=".", *args, **options):
+            if Path(os.fsdecode(path)) in told:
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+            return call(path, *args, **options)
+
+        return refusing
+
+    monkeypatch.setattr(os, "scandir", refuse(scandir))
+    monkeypatch.setattr(builtins, "open", refuse(open))
+    for given in (place, tl.dataset(tmp_path / "ds"), tmp_path / "ds"):
+        with pytest.raises(tl.StorageError, match=r"^the store of .*Permission denied") as raised:
+            tl.query("SELECT count(*) AS n, sum(a) AS s FROM t", t=given).to_pandas()
+        assert "\n" not in str(raised.value)
+    told.append(place)
+    with pytest.raises(tl.StorageError, match=r"^the store of .*Permission denied"):
+        tl.query(SQL, t=place)
 
 
 @pytest.mark.parametrize(
