@@ -61,7 +61,9 @@ class Files(Protocol):
 class _Disk:
     is_file = staticmethod(os.path.isfile)
     is_folder = staticmethod(os.path.isdir)
-    walk = staticmethod(os.walk)
+
+    def walk(self, folder: str) -> Iterator[tuple[str, list[str], list[str]]]:
+        return os.walk(folder, onerror=_unread)  # which would leave out what it cannot read
 
     def find(self, pattern: str) -> list[str]:
         return sorted(glob.glob(pattern, recursive=True))
@@ -76,6 +78,13 @@ class _Disk:
         except OSError:
             return []
         return [(one.st_size, one.st_mtime_ns) for one in found]
+
+
+def _unread(error: OSError) -> None:
+    raise StorageError(
+        f"the source folder {error.filename} cannot be read: {error.strerror}; let this user read it, or name the "
+        "files and folders to take"
+    ) from error
 
 
 class _Objects:
