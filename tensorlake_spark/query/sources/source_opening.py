@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from tensorlake_spark.datasets.dataset import Dataset, dataset
@@ -159,8 +160,11 @@ def _delta(
 def _parquet(storage: Storage, name: str) -> TableSource:
     uri = storage.uri
     with reaching(storage):
-        paths = sorted(_parquet_files(uri)) if os.path.isdir(uri) else [uri]
-        if not paths or not os.path.isfile(paths[0]):
+        filesystem, place = storage.place
+        info = filesystem.get_file_info(place)
+        is_folder = info.type == pafs.FileType.Directory
+        paths = sorted(_parquet_files(uri)) if is_folder else [uri] * info.is_file
+        if not paths:
             raise TableNotFoundError(f"there is no Delta table and no Parquet file at {uri}")
         try:
             files = [pq.ParquetFile(path) for path in paths]
@@ -176,7 +180,7 @@ def _parquet(storage: Storage, name: str) -> TableSource:
 
 
 def _parquet_files(folder: str) -> Iterator[str]:
-    """Yield the Parquet files below a folder, without those that Spark hides; a part that cannot be read is an error."""
+    """Yield the Parquet files below a folder, without those that Spark hides; what cannot be read is an error."""
     for where, folders, names in os.walk(folder, onerror=_refuse):
         folders[:] = [name for name in folders if not name.startswith((".", "_"))]
         for name in names:
