@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import logging
 from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import Generic, TypeVar
@@ -18,9 +19,11 @@ from tensorlake_spark.delta.files.table_folder import Naming, StoredFile, listin
 from tensorlake_spark.delta.log.replaying.live_files import Array
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage, reaching
-from tensorlake_spark.errors import CorruptDataError, MissingDataError
+from tensorlake_spark.errors import CorruptDataError, MissingDataError, StorageError
 from tensorlake_spark.rows.binary_views import payloads
 from tensorlake_spark.threads import io_threads
+
+logger = logging.getLogger("tensorlake_spark")
 
 _Record = tuple[str, Probes]
 
@@ -145,7 +148,10 @@ class Traces(Generic[Target]):
         return out
 
     def delete(self, paths: Collection[str]) -> None:
-        """Delete files from the store; raise CorruptDataError if the newest version names one of them."""
+        """Delete files from the store; raise CorruptDataError if the newest version names one of them.
+
+        One that the store does not let go stays, with a warning: the next `look` finds it.
+        """
         live = set(Snapshot.open(self.storage, kind=None).files.path)
         back = sorted(path for path in paths if path in live)
         if back:
@@ -153,8 +159,14 @@ class Traces(Generic[Target]):
                 f"another writer brought {len(back)} of the files back, such as {back[0]}; nothing was deleted, "
                 "purge again"
             )
-        with reaching(self.storage):
-            list(io_threads().map(self.storage.delete, paths))
+        list(io_threads().map(self._delete, paths))
+
+    def _delete(self, path: str) -> None:
+        try:
+            with reaching(self.storage):
+                self.storage.delete(path)
+        except StorageError as error:
+            logger.warning("%s was not deleted: %s", self.storage.file_uri(path), error)
 
     def search(self, probes: Probes, but: set[str]) -> tuple[dict[str, int], tuple[str, ...]]:
         """Search every file of the folder, except those in `but`, for payloads.

@@ -81,8 +81,9 @@ def purge(
     probes = Probes()
     due = traces.due(after, dt.timedelta(0) if now else after.retention)
     files = traces.records(due, probes, dry_run)
-    versions = traces.versions(_deleted(files), after.version)
     last = _LastLook() if dry_run else _delete(after, traces, files, probes)
+    deleted = tuple(f for f in files if f.due is None and f.path not in last.late)
+    versions = traces.versions((file.path for file in deleted), after.version)
     reason = doubts(files, len(traces.uncertified), last.late, last.found, dry_run)
     return PurgeReceipt(
         table=storage.uri,
@@ -94,7 +95,7 @@ def purge(
         version_after=after.version,
         rewritten=tuple(replaced),
         written=written,
-        deleted=tuple(file for file in files if file.due is None),
+        deleted=deleted,
         pending=tuple(file for file in files if file.due is not None),
         uncertified=tuple(sorted(traces.uncertified.items())),
         staging=last.staging,

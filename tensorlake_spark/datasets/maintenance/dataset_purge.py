@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -113,8 +113,8 @@ def purge(
             table.traces.look()
         due = table.traces.due(table.newest(), retention)
         files.append((table, table.traces.records(due, probes, dry_run)))
-    lost = _lost(after, files)
     last = _Last() if dry_run else _delete(files, probes)
+    lost = _lost(after, files, last.late)
     every = [replace(file, path=table.named(file.path)) for table, some in files for file in some]
     uncertified = {t.named(p): why for t in tables for p, why in t.traces.uncertified.items()}
     written = _written(tables, run)
@@ -129,7 +129,7 @@ def purge(
         version_after=after.version,
         rewritten=tuple(table.named(path) for table in tables for path in table.replaced),
         written=written,
-        deleted=tuple(file for file in every if file.due is None),
+        deleted=tuple(f for f in every if f.due is None and f.path not in last.late),
         pending=tuple(file for file in every if file.due is not None),
         uncertified=tuple(sorted(uncertified.items())),
         staging=(),
@@ -295,15 +295,17 @@ def _without_tiles(table: _Table, sids: Array, newest: Any) -> tuple[int, tuple[
     return version, tuple(path_of(action) for _, action in said)
 
 
-def _lost(after: Snapshot, files: Iterable[tuple[_Table, list[PurgedFile]]]) -> set[int]:
-    """Return the versions of the dataset that need a file which is deleted, in whatever table."""
+def _lost(
+    after: Snapshot, files: Iterable[tuple[_Table, list[PurgedFile]]], late: Collection[str]
+) -> set[int]:
+    """Return the versions of the dataset that need a deleted file, in whatever table; those in `late` are there."""
     storage = after.storage
     with reaching(storage):
         versions = {version for version in commit_times(storage) if version <= after.version}
     out: set[int] = set()
     inner: dict[str, set[int]] = {}
     for table, some in files:
-        paths = [file.path for file in some if file.due is None]
+        paths = [f.path for f in some if f.due is None and table.named(f.path) not in late]
         found = table.traces.versions(paths, table.newest().version) if paths else set[int]()
         if table.folder:
             inner[table.folder] = found

@@ -1,6 +1,8 @@
 """Purge of samples: no byte of them is left in the folder, and the receipt tells the truth."""
 
+import errno
 import hashlib
+import os
 import shutil
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import tensorlake_spark as tl
 from tensorlake_spark.datasets.apart import pinning
 from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
 from tensorlake_spark.datasets.maintenance import dataset_purge
+from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.lake.transaction import Transaction
 
 
@@ -133,6 +136,28 @@ def test_files_are_pending_until_the_retention_is_over(noisy):
     third = ds.purge(where="label = 5", now=True)
     assert third.verified
     assert third.deleted == ()
+
+
+def test_a_file_of_a_part_that_may_not_be_deleted_is_in_the_receipt(noisy, monkeypatch):
+    ds, path = noisy, noisy.uri
+    held = {file.path for file in ds.purge([1], now=True, dry_run=True).deleted}
+    kept = min(name for name in held if name.startswith("_columns/"))
+    delete = Storage.delete
+
+    def refusing(self, name):
+        if self.file_uri(name) == f"{path}/{kept}":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
+        delete(self, name)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Storage, "delete", refusing)
+        receipt = ds.purge([1], now=True)
+    assert not receipt.verified
+    assert "1 files hold it that were written meanwhile, or could not be deleted" in receipt.reason
+    assert {file.path for file in receipt.deleted} == held - {kept}
+    done = tl.dataset(path).purge([1], now=True)
+    assert done.verified
+    assert {file.path for file in done.deleted} == {kept}
 
 
 def test_a_condition_judges_samples_by_what_they_last_were(noisy):
