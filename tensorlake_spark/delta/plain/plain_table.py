@@ -55,8 +55,12 @@ class PlainTable:
         self.version = int(table.version())
         self.data: Any
         with reaching(storage):
-            features = table.protocol().reader_features or ()
-            if "deletionVectors" in features or "columnMapping" in features:
+            protocol = table.protocol()
+            # Reader version 2 is column mapping in a protocol that lists no features. Arrow would look for names that
+            # the files do not have, and find nulls.
+            is_mapped = protocol.min_reader_version == 2
+            features = protocol.reader_features or ()
+            if is_mapped or "deletionVectors" in features or "columnMapping" in features:
                 rows = QueryBuilder().register("t", table).execute("SELECT * FROM t")
                 self.data = pa.table(rows.read_all())
                 self.rows = int(self.data.num_rows)

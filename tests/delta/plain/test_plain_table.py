@@ -1,6 +1,10 @@
 """Delta tables of others."""
 
+import json
+import uuid
+
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
@@ -23,6 +27,48 @@ def test_versions_and_rows(storage):
     assert sorted(newest.data.to_table()["a"].to_pylist()) == [1, 2, 3]
     with pytest.raises(tl.InvalidOptionError, match="7"):
         PlainTable(storage, 7)
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        {"minReaderVersion": 2, "minWriterVersion": 5},
+        {
+            "minReaderVersion": 3, "minWriterVersion": 7,
+            "readerFeatures": ["columnMapping"], "writerFeatures": ["columnMapping"],
+        },
+    ],
+)  # fmt: skip
+def test_columns_that_another_program_renamed(tmp_path, protocol):
+    """Their files have other names: read by the new ones, all values would be null."""
+    pq.write_table(pa.table({"k": [1, 2], "col-9": ["x", "y"]}), tmp_path / "one.parquet")
+    fields = [
+        {
+            "name": name, "type": kind, "nullable": True,
+            "metadata": {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": stored},
+        }
+        for number, (name, kind, stored) in enumerate((("k", "long", "k"), ("b", "string", "col-9")), 1)
+    ]  # fmt: skip
+    size = (tmp_path / "one.parquet").stat().st_size
+    said = [
+        {"protocol": protocol},
+        {
+            "metaData": {
+                "id": str(uuid.uuid4()), "format": {"provider": "parquet", "options": {}},
+                "schemaString": json.dumps({"type": "struct", "fields": fields}), "partitionColumns": [],
+                "configuration": {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "2"},
+            }
+        },
+        {
+            "add": {
+                "path": "one.parquet", "partitionValues": {}, "size": size, "modificationTime": 0, "dataChange": True
+            }
+        },
+    ]  # fmt: skip
+    (tmp_path / "_delta_log").mkdir()
+    (tmp_path / "_delta_log" / f"{0:020}.json").write_text("\n".join(map(json.dumps, said)))
+    view = tl.query("SELECT k, b FROM t WHERE b = 'y'", t=tmp_path)
+    assert view.to_pandas().to_dict("list") == {"k": [2], "b": ["y"]}
 
 
 def test_kinds(storage, tmp_path):
