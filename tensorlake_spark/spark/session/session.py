@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -17,12 +18,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from tensorlake_spark.delta.store.storage import put_file
 from tensorlake_spark.errors import MissingDependencyError
 from tensorlake_spark.spark.cluster.s3a import is_secret, to_hadoop
 from tensorlake_spark.spark.session.java import java_problem
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+logger = logging.getLogger("tensorlake_spark")
 
 CONF = files("tensorlake_spark.spark") / "conf"
 """Folder of the settings, perhaps in an archive; ``conf`` at the top of a checkout is a link to it."""
@@ -198,10 +202,16 @@ def fetch(s3: bool = False) -> list[str]:
             f"{(done.stdout + done.stderr)[-2000:]}"
         )
     urls = done.stdout.splitlines()[-1].split(",")
-    cache.mkdir(parents=True, exist_ok=True)
-    unfinished = note.with_suffix(f".{os.getpid()}")
-    unfinished.write_text(json.dumps(urls, indent=0))
-    unfinished.replace(note)  # at once: another process may be reading
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        put_file(str(note), json.dumps(urls, indent=0).encode())  # another process may be reading
+    except OSError as error:  # the jars are there
+        logger.warning(
+            "%s cannot be written, and each session looks for its jars anew: %s; name another folder by "
+            "TENSORLAKE_CACHE",
+            note,
+            error.strerror,
+        )
     return urls
 
 

@@ -116,6 +116,21 @@ def test_jars_that_went_away_are_fetched_again(tmp_path):
     assert done.stdout.split() == names, done.stderr[-2000:]
 
 
+def test_a_session_needs_no_place_for_its_note(tmp_path, monkeypatch, caplog):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("TENSORLAKE_CACHE", str(tmp_path / "file" / "cache"))
+    said = subprocess.CompletedProcess([], 0, stdout="file:///a.jar,file:///b.jar\n", stderr="")
+    monkeypatch.setattr(subprocess, "run", lambda *args, **options: said)
+    assert fetch() == ["file:///a.jar", "file:///b.jar"]
+    (warned,) = caplog.messages
+    assert warned.startswith(f"{tmp_path}/file/cache/jars-")
+    assert "Not a directory; name another folder by TENSORLAKE_CACHE" in warned
+    monkeypatch.setenv("TENSORLAKE_CACHE", str(tmp_path / "cache"))
+    assert fetch() == ["file:///a.jar", "file:///b.jar"]
+    (note,) = (tmp_path / "cache").iterdir()
+    assert note.suffix == ".json"
+
+
 def test_a_machine_without_pyspark_is_told_in_one_line():
     code = (
         "import sys; sys.modules['pyspark'] = None; sys.modules['pyspark.sql'] = None\n"
