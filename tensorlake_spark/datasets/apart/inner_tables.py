@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tensorlake_spark.datasets.apart.large_samples import is_tileable
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage, reaching
@@ -28,7 +29,7 @@ PART = "dataset/part/"
 """How application transactions begin whose numbers are the versions of inner tables."""
 
 STORED_NAME = b"tensorlake.stored"
-"""Under which a field of Delta keeps the name of its parts, where it is not the column's."""
+"""Under which a field of Delta keeps the name of its parts; without it, that is the column's."""
 
 _PLAIN = re.compile(r"[\w-]")
 _MOST_BYTES = 255  # of a folder's name on a disk
@@ -92,7 +93,7 @@ def named(schema: pa.Schema, names: dict[str, str]) -> pa.Schema:
     """
 
     def put(field: pa.Field, name: str) -> pa.Field:
-        if names.get(name, name) != name:
+        if name in names:
             said = {**(field.metadata or {}), STORED_NAME: names[name].encode()}
             return field.with_metadata(said)
         if pa.types.is_struct(field.type) and any(n.startswith(f"{name}/") for n in names):
@@ -101,6 +102,23 @@ def named(schema: pa.Schema, names: dict[str, str]) -> pa.Schema:
         return field
 
     return pa.schema([put(field, field.name) for field in schema], schema.metadata)
+
+
+def with_stored_names(schema: pa.Schema) -> pa.Schema:
+    """Return the schema of a dataset's table, of which each column that may have parts says by which name.
+
+    Another program may give a column another name. Its parts are found then all the same, and no vacuum deletes them.
+
+    Examples
+    --------
+    >>> from tensorlake_spark import types
+    >>> schema = SampleSchema({"label": "int32", "text": types.Text(apart=True)}).to_arrow()
+    >>> [field.name for field in with_stored_names(schema) if STORED_NAME in (field.metadata or {})]
+    ['text']
+    """
+    kinds = SampleSchema.from_arrow(schema).items()
+    may_have = (name for name, kind in kinds if kind.apart or is_tileable(kind))
+    return named(schema, {name: stored_name(schema, name) for name in may_have})
 
 
 def stored_names(schema: pa.Schema) -> dict[str, str]:

@@ -14,6 +14,7 @@ from tensorlake_spark.datasets.apart.inner_tables import (
     new_stored_name,
     stored_name,
     unique_name,
+    with_stored_names,
 )
 from tensorlake_spark.datasets.apart.large_samples import is_tileable
 from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
@@ -273,7 +274,8 @@ def _alter(
         schema = changed(now)
         arrow = _kept_fields(schema.to_arrow(), newest.schema)
         stored_names = names(newest)
-        arrow = named(arrow, stored_names)
+        others = {column: name for column, name in stored_names.items() if column != name}
+        arrow = with_stored_names(named(arrow, others))
         properties = column_properties(newest.configuration, newest.schema, arrow)
         removes = [file.path for file in stored.files] if write is not None else []
         adds: list[DataFile] = []

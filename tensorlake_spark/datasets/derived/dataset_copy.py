@@ -17,6 +17,7 @@ from tensorlake_spark.datasets.apart.apart_writer import ApartWriter
 from tensorlake_spark.datasets.apart.inner_tables import (
     COLUMNS_FOLDER,
     TENSORS_FOLDER,
+    with_stored_names,
 )
 from tensorlake_spark.datasets.apart.large_samples import TILE_PROPERTY
 from tensorlake_spark.datasets.apart.pinning import Written, pins
@@ -197,7 +198,7 @@ def _begun(
 ) -> tuple[Snapshot, Rows]:
     """Make an empty table, in a thread of its own, while the rows are found; return both."""
     with ThreadPoolExecutor(1, thread_name_prefix="tensorlake-create") as pool:
-        schema = chosen.schema.to_arrow()
+        schema = with_stored_names(chosen.schema.to_arrow())
         making = pool.submit(create_samples_table, storage, schema, properties, must_be_new=True)
         try:
             rows = chosen.rows()

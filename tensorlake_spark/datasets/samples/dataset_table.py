@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from tensorlake_spark.datasets.apart.inner_tables import with_stored_names
 from tensorlake_spark.datasets.apart.large_samples import TILE_BYTES, TILE_PROPERTY, tile_bytes_of
 from tensorlake_spark.datasets.apart.stored_parts import StoredParts
 from tensorlake_spark.datasets.links.link_columns import looked_up
@@ -216,6 +217,7 @@ class DatasetTable:
         if self._stored is None:
             check_links(schema)
             properties = {TILE_PROPERTY: str(self._tile_bytes)}
-            self._show(create_samples_table(self._storage, schema.to_arrow(), properties))
+            columns = with_stored_names(schema.to_arrow())
+            self._show(create_samples_table(self._storage, columns, properties))
         assert self._stored is not None  # nosec B101 # for mypy
         return self._stored.snapshot

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from tensorlake_spark.datasets.apart.inner_tables import with_stored_names
 from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
 from tensorlake_spark.datasets.changes.workers import discard_all_marked
 from tensorlake_spark.datasets.samples.appending import batch_of, commit_files, reserve
@@ -147,7 +148,7 @@ def _opened(
         made = wanted or schema_of(df.schema)
         paths_of(df.schema, made)  # a DataFrame that does not fit makes no table
         check_links(made)
-        snapshot = create_samples_table(storage, made.to_arrow())
+        snapshot = create_samples_table(storage, with_stored_names(made.to_arrow()))
     known = SampleSchema.from_arrow(snapshot.schema)
     if wanted is not None and (others := known.differences(wanted)):
         raise FormatError(

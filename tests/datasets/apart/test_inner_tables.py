@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 import tensorlake_spark as tl
 from tensorlake_spark.datasets.apart.inner_tables import (
@@ -120,3 +120,30 @@ def test_a_column_that_is_added_gets_parts_that_no_other_has_had(ds, tmp_path):
     assert new_stored_name(now, "scan") != "scan"  # tiles of a dropped column may be there
     plain = tl.dataset(tmp_path / "plain", {"a": "int32"})
     assert new_stored_name(newest(plain.uri), "image") == "image"
+
+
+def test_columns_that_another_program_renames_keep_their_parts(tmp_path):
+    """Without the name in the field an apart column would be null, and the next vacuum would delete its values."""
+    columns = {**COLUMNS, "text": tl.types.Text(apart=True)}
+    ds = tl.dataset(tmp_path / "ds", columns, tile_bytes=100)
+    image, scan = np.full((2, 3), 7, "u1"), np.ones((20, 30), "u1")
+    ds.append({"label": 1, "g/image": image, "scan": scan, "text": "a"})
+    ds.add_column("late", tl.types.Text(apart=True), ["b"])
+    schema = newest(ds.uri).schema
+    names = {"g": "h", "scan": "tiles", "text": "words", "late": "later"}
+    other = pa.schema([field.with_name(names.get(field.name, field.name)) for field in schema])
+    rows = DeltaTable(ds.uri).to_pyarrow_table().columns
+    table = pa.Table.from_arrays(
+        [column.cast(field.type) for column, field in zip(rows, other, strict=True)], schema=other
+    )
+    write_deltalake(ds.uri, table, mode="overwrite", schema_mode="overwrite")
+    for _ in range(2):
+        ds = tl.dataset(ds.uri)
+        assert np.array_equal(ds["h/image"][0], image)
+        assert np.array_equal(ds["tiles"][0], scan)
+        assert (ds["words"][0], ds["later"][0]) == ("a", "b")
+        assert ds.check(deep=True).ok
+        ds.vacuum(retention_hours=0)
+    ds.update([0], {"words": "c"})
+    ds.add_column("text", tl.types.Text(apart=True), "d")
+    assert (ds["words"][0], ds["text"][0]) == ("c", "d")

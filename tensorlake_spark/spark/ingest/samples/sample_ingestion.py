@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tensorlake_spark.datasets.apart.inner_tables import stored_names
+from tensorlake_spark.datasets.apart.inner_tables import stored_names, with_stored_names
 from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
 from tensorlake_spark.datasets.changes.workers import discard_all_marked
 from tensorlake_spark.datasets.samples.appending import commit_files, reserve
@@ -213,7 +213,8 @@ class _Job:
         """Write what is not there, and commit all of it."""
         if snapshot is None:
             check_links(self.outcome.schema)
-            snapshot = create_samples_table(self.storage, self.outcome.schema.to_arrow())
+            columns = with_stored_names(self.outcome.schema.to_arrow())
+            snapshot = create_samples_table(self.storage, columns)
             _checked(snapshot, self.outcome.schema, self.storage)
         if transaction_done(snapshot, self.transaction):
             sample_notes.forget(self.storage, self.notes)
