@@ -192,6 +192,8 @@ class Snapshot:
                 raise TableNotFoundError(f"there is no Delta table at {storage.uri}") from error
             except DeltaError as error:
                 requirements.check_folders(storage)
+                if "Permission denied" in str(error):  # of a checkpoint
+                    raise
                 said = str(error).split("\nStack", 1)[0].split(" 0: ", 1)[0].strip()
                 if _UNKNOWN.search(said):
                     raise UnsupportedFeatureError(

@@ -92,5 +92,7 @@ def _opened(storage: Storage) -> DeltaTable:
         except DeltaTableNotFound as error:
             raise TableNotFoundError(f"there is no Delta table at {storage.uri}") from error
         except DeltaError as error:
+            if "Permission denied" in str(error):  # of a checkpoint
+                raise
             said = f"{error!s:.300}"
             raise FormatError(f"the table at {storage.uri} cannot be opened: {said}") from error

@@ -353,6 +353,10 @@ def refusal(storage: Storage, error: Exception) -> StorageError:
             f"the disk of {storage.uri} is full, and what was committed before is as it was: {said}; free some space, "
             "and do it again"
         )
+    if storage.is_local and "Permission denied" in said:
+        said += "; give this user access to it, or take a copy"
+    if storage.is_local and "Read-only file system" in said:
+        said += "; its disk can only be read: mount it for writing, or write to a copy"
     if "scheme is not allowed" in said:
         said += "; an endpoint that begins with http:// needs the option AWS_ALLOW_HTTP='true'"
     if "ExpiredToken" in said or "HTTP status 400" in said:  # pyarrow does not always say the first

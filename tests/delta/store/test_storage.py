@@ -190,6 +190,19 @@ def test_a_scheme_that_names_no_store_is_a_wrong_place():
         tl.open("htp://a/b")
 
 
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [
+        (errno.EACCES, "Permission denied; give this user access to it, or take a copy"),
+        (errno.EROFS, "its disk can only be read: mount it for writing, or write to a copy"),
+    ],
+)
+def test_what_this_user_may_not_do_is_told_with_what_to_do(tmp_path, number, remedy):
+    said = str(refusal(Storage(str(tmp_path)), OSError(number, os.strerror(number))))
+    assert said.startswith(f"the store of {tmp_path} refused a request")
+    assert said.endswith(remedy)
+
+
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
 def test_a_full_disk_is_named_with_what_to_do(tmp_path, number):
     said = str(refusal(Storage(str(tmp_path)), OSError(number, os.strerror(number))))
