@@ -12,6 +12,8 @@ from numbers import Real
 from typing import Any
 from urllib.parse import unquote
 
+from deltalake.exceptions import DeltaError
+
 from tensorlake_spark.delta.files import catalog_file, digest_file
 from tensorlake_spark.delta.files.runner import Run, run_here
 from tensorlake_spark.delta.files.table_folder import everything, inner_tables, vacuumed
@@ -19,7 +21,7 @@ from tensorlake_spark.delta.log import direct_commit
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.log.tags import tags
 from tensorlake_spark.delta.store import staging
-from tensorlake_spark.delta.store.storage import Storage, reaching
+from tensorlake_spark.delta.store.storage import Storage, is_full, reaching
 from tensorlake_spark.errors import ConcurrentWriteError, InvalidOptionError
 from tensorlake_spark.threads import io_threads
 
@@ -73,7 +75,8 @@ def vacuum(
     deltalake deletes, and puts two entries into the history: it gives S3 a thousand names in one request, where a task
     of `run` needs three requests a name. It cannot where the table has deletion vectors, or where another table lies
     in its folder. Then tasks delete in a store what was found here, and the history has no entry. They do so too where
-    another writer replaces files meanwhile: deltalake takes this for a conflict with its entries, and gives up.
+    another writer replaces files meanwhile: deltalake takes this for a conflict with its entries, and gives up. It
+    also gives up on a full disk, which has no space for the entries and needs the vacuum most.
     """
     retention_hours = check_retention(retention_hours)
     storage = snapshot.storage
@@ -85,7 +88,9 @@ def vacuum(
     with reaching(storage):
         try:
             named = _by_deltalake(snapshot, retention_hours, dry_run or not is_deltalakes, keep)
-        except ConcurrentWriteError:
+        except (ConcurrentWriteError, DeltaError, OSError) as error:
+            if not (isinstance(error, ConcurrentWriteError) or is_full(error)):
+                raise
             # Its second entry comes when the files are deleted, so that they may be gone.
             is_deltalakes = False
             snapshot = Snapshot.newest(storage, kind=None)

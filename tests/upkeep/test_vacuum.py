@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from deltalake import DeltaTable
-from deltalake.exceptions import CommitFailedError
+from deltalake.exceptions import CommitFailedError, DeltaError
 
 import tensorlake_spark as tl
 from tensorlake_spark.delta.log.actions import LOG
+from tensorlake_spark.upkeep import vacuum as table_vacuum
 from tensorlake_spark.upkeep.vacuum import check_retention
 
 pytestmark = pytest.mark.local_disk
@@ -106,6 +107,26 @@ def test_another_writer_replaces_files_around_the_entries_of_a_vacuum(lake, monk
     assert not [name for name in old if Path(lake.uri, name).exists()]
     assert lake["x"][:].tolist() == [0, 1, 2, 3]
     assert lake.check().ok
+
+
+def test_a_full_disk_has_no_space_for_the_entries_of_a_vacuum(lake, monkeypatch):
+    """It would be full for ever: each error says that space has to be freed."""
+    lake.write("x", np.zeros(3))
+    lake.write("x", np.ones(3), mode="overwrite")
+    version, due = lake.version, lake.vacuum(0, dry_run=True)
+    by_deltalake = table_vacuum.vacuumed
+
+    def vacuumed(snapshot, hours, dry_run, keep):
+        if not dry_run:
+            raise DeltaError("Unable to copy data to file: No space left on device (os error 28)")
+        return by_deltalake(snapshot, hours, dry_run, keep)
+
+    monkeypatch.setattr(table_vacuum, "vacuumed", vacuumed)
+    assert lake.vacuum(0) == due
+    assert len(due) == 1
+    assert not Path(lake.uri, due[0]).exists()
+    assert lake.version == version
+    assert lake["x"][...].tolist() == [1, 1, 1]
 
 
 def test_nothing_else_of_the_log_is_taken(lake):

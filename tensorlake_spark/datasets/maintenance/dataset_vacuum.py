@@ -6,6 +6,7 @@ A version of an inner table stays that a kept version of the samples names.
 from __future__ import annotations
 
 import datetime as dt
+import logging
 from collections import defaultdict
 from typing import Any
 
@@ -26,14 +27,17 @@ from tensorlake_spark.delta.log.commit import Change, StaleChange, commit
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
-from tensorlake_spark.delta.store.storage import Storage, reaching
+from tensorlake_spark.delta.store.storage import Storage, is_full, reaching
 from tensorlake_spark.errors import (
     ConcurrentWriteError,
     InvalidOptionError,
+    StorageError,
     TableNotFoundError,
 )
 from tensorlake_spark.lake.lake import TensorLake
 from tensorlake_spark.upkeep import vacuum as table_vacuum
+
+logger = logging.getLogger("tensorlake_spark")
 
 Array = np.ndarray[Any, Any]
 
@@ -58,7 +62,13 @@ def vacuum(storage: Storage, retention_hours: float | None, dry_run: bool) -> li
     folders = inner_files(storage)
     pins = _pins(newest, until, [*folders])
     if pins and not dry_run:  # what no kept version names goes as a whole
-        newest = _without_orphans(newest, [*pins], until)
+        try:
+            newest = _without_orphans(newest, [*pins], until)
+        except StorageError as error:
+            if not is_full(error):
+                raise
+            # What takes a commit has to wait until the files are deleted that need none.
+            logger.warning("parts of deleted samples stay until the next vacuum: %s", error)
         until = dt.datetime.now(dt.timezone.utc) - age
         pins = _pins(newest, until, [*folders])
     out = table_vacuum.vacuum(newest, retention_hours, dry_run)

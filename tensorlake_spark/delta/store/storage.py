@@ -348,7 +348,7 @@ def refusal(storage: Storage, error: Exception) -> StorageError:
     if code:
         said = ": ".join(part for part in code.groups() if part)
     said = re.sub(r" ?↳ ?", ": ", " ".join(said.split()))
-    if "No space left on device" in said or "Disk quota exceeded" in said:
+    if is_full(error):
         return StorageError(
             f"the disk of {storage.uri} is full, and what was committed before is as it was: {said}; free some space, "
             "and do it again"
@@ -362,6 +362,12 @@ def refusal(storage: Storage, error: Exception) -> StorageError:
     if "ExpiredToken" in said or "HTTP status 400" in said:  # pyarrow does not always say the first
         said += "; temporary credentials may have expired: open the lake with new ones"
     return StorageError(f"the store of {storage.uri} refused a request, or does not answer: {said}")
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether an error tells that a disk has no space left, or none for this user."""
+    said = str(error)
+    return "No space left on device" in said or "Disk quota exceeded" in said
 
 
 def is_refusal(error: BaseException) -> bool:
