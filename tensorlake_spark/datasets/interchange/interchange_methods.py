@@ -32,6 +32,7 @@ from tensorlake_spark.datasets.types.texts import Json
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.errors import StorageError, TensorLakeError
 
 
 class InterchangeMethods(DatasetTable):
@@ -59,6 +60,8 @@ class InterchangeMethods(DatasetTable):
             If there is no feature for a column.
         MissingDependencyError
             If the library is not installed.
+        StorageError
+            If the library cannot write its files, as on a full disk.
         """
         names = self._names(columns)
         schema = {name: self.type_of(name) for name in names}
@@ -67,13 +70,29 @@ class InterchangeMethods(DatasetTable):
         if not len(self):  # of which the library makes no dataset by a generator
             return hf.Dataset.from_dict({name: [] for name in features}, features)
         stored = as_written(features, hf)
-        made = hf.Dataset.from_generator(
-            _samples_for_hf,
-            features=stored,
-            cache_dir=cache_dir,
-            # A tuple: the library takes a list for shards, and calls the function for each part of it.
-            gen_kwargs={"storage": self._storage, "version": self.version, "names": tuple(names)},
-        )
+        try:
+            made = hf.Dataset.from_generator(
+                _samples_for_hf,
+                features=stored,
+                cache_dir=cache_dir,
+                # A tuple: the library takes a list for shards, and calls the function for each part of it.
+                gen_kwargs={
+                    "storage": self._storage,
+                    "version": self.version,
+                    "names": tuple(names),
+                },
+            )
+        except (OSError, hf.exceptions.DatasetGenerationError) as error:
+            cause = error if isinstance(error, OSError) else error.__cause__
+            if isinstance(cause, TensorLakeError):  # of a read of samples
+                raise cause from cause.__cause__
+            if not isinstance(cause, OSError):
+                raise
+            place = cache_dir or hf.config.HF_DATASETS_CACHE
+            raise StorageError(
+                f"the library datasets cannot keep the samples in {place}: {_said(cause)}; free some space there, or "
+                "give another folder by cache_dir"
+            ) from error
         for name, feature in features.items():
             if isinstance(feature, hf.Audio):
                 made = made.cast_column(name, feature)  # without a copy
@@ -106,6 +125,11 @@ class InterchangeMethods(DatasetTable):
             name: [shown_value(kind, array.slice(n, 1)) for n in range(len(array))]
             for name, (kind, array) in columns.items()
         }
+
+
+def _said(error: OSError) -> str:
+    """Return what an error says, in one line."""
+    return error.strerror or " ".join(str(error).split())
 
 
 def _samples_for_hf(

@@ -180,6 +180,18 @@ def test_padded(ds):
     assert found[1, :, 0].tolist() == [1, -1, -1]
 
 
+def test_what_the_library_cannot_read_or_write_is_an_error_of_ours(ds, tmp_path):
+    (tmp_path / "file").touch()
+    place = tmp_path / "file" / "cache"
+    said = f"cannot keep the samples in {place}: Not a directory; free some space there, or give"
+    with pytest.raises(tl.StorageError, match=said):
+        ds.to_hf(["label"], cache_dir=str(place))
+    for file in (tmp_path / "ds").glob("*.parquet"):
+        file.unlink()
+    with pytest.raises(tl.MissingDataError, match="is gone"):
+        tl.dataset(ds.uri).to_hf(["label"], cache_dir=str(tmp_path / "cache"))
+
+
 def test_hugging_face_of_no_samples(tmp_path):
     with pytest.raises(tl.TableNotFoundError, match="has no samples yet"):
         tl.dataset(tmp_path / "none").to_hf()
