@@ -145,15 +145,16 @@ def _checkpoint(told: bytes) -> int | None:
 
 
 def _opened(files: dict[str, bytes], version: int, mark: int | None) -> Mirror | None:
-    with TemporaryDirectory(prefix="tensorlake-log-") as folder:
-        Path(folder, LOG).mkdir()
-        for name, data in files.items():
-            Path(folder, name).write_bytes(data)
-        try:
+    try:
+        with TemporaryDirectory(prefix="tensorlake-log-") as folder:
+            Path(folder, LOG).mkdir()
+            for name, data in files.items():
+                Path(folder, name).write_bytes(data)
             table = DeltaTable(folder)
             table.get_add_actions()  # from now on it is in memory
-        except DeltaError:  # whatever it is, deltalake says it better of the table itself
-            return None
+    except (DeltaError, OSError):
+        # deltalake says it better of the table itself, and needs no space on the disk for temporary files.
+        return None
     if int(table.version()) != version:
         return None
     return Mirror(table, mark, _transactions(files))
