@@ -147,9 +147,12 @@ def check_writable(
     """
     unknown = {*features} - WRITABLE
     if unknown:
+        # It comes when another feature is dropped, and Spark drops it in no other way.
+        is_late = "checkpointProtection" in unknown
+        later = " ... TRUNCATE HISTORY, which Spark does a day after it came" if is_late else ""
         raise UnsupportedFeatureError(
             f"the table at {uri} uses the Delta feature {', '.join(sorted(unknown))}, "
-            "which tensorlake_spark cannot write; drop it with ALTER TABLE ... DROP FEATURE, or "
+            f"which tensorlake_spark cannot write; drop it with ALTER TABLE ... DROP FEATURE{later}, or "
             "write to another table"
         )
     rules = _rules(kind, table.schema(), properties)

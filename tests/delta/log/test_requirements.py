@@ -11,6 +11,7 @@ from tensorlake_spark.delta.log.requirements import (
     SAMPLES,
     TENSORS,
     check_kind,
+    check_writable,
     schema_of,
 )
 from tensorlake_spark.delta.log.snapshot import Snapshot
@@ -114,3 +115,13 @@ def test_columns_are_those_that_a_log_tells_of(tensors, samples):
         check_kind("u", TENSORS, schema_of(other), {})
     with pytest.raises(tl.FormatError, match="is a lake of tensors"):
         check_kind("u", SAMPLES, schema_of(OUR_TEXT), {})
+
+
+def test_a_feature_that_cannot_be_dropped_at_once_is_told_with_how(samples):
+    """Spark adds it when it drops column mapping."""
+    table = Snapshot.open(samples, kind=SAMPLES).table
+    said = r"checkpointProtection, .*DROP FEATURE \.\.\. TRUNCATE HISTORY, which Spark does a day after"
+    with pytest.raises(tl.UnsupportedFeatureError, match=said):
+        check_writable(samples.uri, SAMPLES, table, ["checkpointProtection"], {})
+    with pytest.raises(tl.UnsupportedFeatureError, match=r"DROP FEATURE, or write to another"):
+        check_writable(samples.uri, SAMPLES, table, ["rowTracking"], {})
