@@ -12,8 +12,6 @@ from numbers import Real
 from typing import Any
 from urllib.parse import unquote
 
-from deltalake.exceptions import DeltaError
-
 from tensorlake_spark.delta.files import catalog_file, digest_file
 from tensorlake_spark.delta.files.runner import Run, run_here
 from tensorlake_spark.delta.files.table_folder import everything, inner_tables, vacuumed
@@ -22,7 +20,7 @@ from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.log.tags import tags
 from tensorlake_spark.delta.store import staging
 from tensorlake_spark.delta.store.storage import Storage, is_full, reaching
-from tensorlake_spark.errors import ConcurrentWriteError, InvalidOptionError
+from tensorlake_spark.errors import ConcurrentWriteError, InvalidOptionError, StorageError
 from tensorlake_spark.threads import io_threads
 
 logger = logging.getLogger("tensorlake_spark")
@@ -85,18 +83,17 @@ def vacuum(
     vectors = "deletionVectors" in snapshot.reader_features
     is_deltalakes = not (vectors or inner)
     taken: list[str] = []
-    with reaching(storage):
-        try:
-            named = _by_deltalake(snapshot, retention_hours, dry_run or not is_deltalakes, keep)
-        except (ConcurrentWriteError, DeltaError, OSError) as error:
-            if not (isinstance(error, ConcurrentWriteError) or is_full(error)):
-                raise
-            # Its second entry comes when the files are deleted, so that they may be gone.
-            is_deltalakes = False
-            snapshot = Snapshot.newest(storage, kind=None)
-            named = _by_deltalake(snapshot, retention_hours, True, keep)
-            left = {file.path for file in everything(storage)}
-            taken = [f.path for f in files if f.path not in left and not f.path.startswith("_")]
+    try:
+        named = _by_deltalake(snapshot, retention_hours, dry_run or not is_deltalakes, keep)
+    except (ConcurrentWriteError, StorageError) as error:
+        if isinstance(error, StorageError) and not is_full(error):
+            raise
+        # Its second entry comes when the files are deleted, so that they may be gone.
+        is_deltalakes = False
+        snapshot = Snapshot.newest(storage, kind=None)
+        named = _by_deltalake(snapshot, retention_hours, True, keep)
+        left = {file.path for file in everything(storage)}
+        taken = [f.path for f in files if f.path not in left and not f.path.startswith("_")]
     # deltalake also names files that the log has removed and an earlier vacuum deleted: by their whole paths.
     starts = tuple(f"{start}/" for start in (storage.uri, storage.place[1]))
     paths = dict.fromkeys(_without(name, starts) for name in named)
@@ -124,7 +121,8 @@ def _by_deltalake(
     snapshot: Snapshot, retention_hours: float | None, dry_run: bool, keep: Sequence[int]
 ) -> list[str]:
     hours = None if retention_hours is None else math.ceil(retention_hours)
-    return vacuumed(snapshot, hours, dry_run, [*_tagged(snapshot), *keep])
+    with reaching(snapshot.storage):
+        return vacuumed(snapshot, hours, dry_run, [*_tagged(snapshot), *keep])
 
 
 def _without(name: str, starts: Sequence[str]) -> str:
