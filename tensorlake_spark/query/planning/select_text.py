@@ -270,11 +270,17 @@ class SelectText:
                     )  # fmt: skip
 
     def _may_be_number(self, node: Any) -> bool:
-        """Whether only values tell if a text is one value a row: an element of a tensor, or a part of a UNION."""
-        if isinstance(node, exp.Bracket):
+        """Whether only values tell if a text is one value a row: an element of a tensor, what is computed of
+        one, or a part of a UNION.
+        """
+        tensors = [column for column in node.find_all(exp.Column) if not column.table]
+        leaves = [self.scope.leaves.get(column.name) for column in tensors]
+        if any(isinstance(leaf, (ItemLeaf, BranchLeaf)) for leaf in leaves):
             return True
-        leaves = [self.scope.leaves.get(c.name) for c in node.find_all(exp.Column) if not c.table]
-        return any(isinstance(leaf, (ItemLeaf, BranchLeaf)) for leaf in leaves)
+        picked = {id(c) for one in node.find_all(exp.Bracket) for c in one.find_all(exp.Column)}
+        return isinstance(node, exp.Bracket) or (
+            bool(tensors) and all(id(column) in picked for column in tensors)
+        )
 
 
 def _is_list(node: Any) -> bool:

@@ -64,3 +64,19 @@ def test_a_sub_query_that_is_written_twice_is_planned_once():
         f"SELECT {text} AS i FROM t WHERE {text} GROUP BY {text}", {"t": T, "v": view}
     )
     assert sum(len(step.computed) for step in plan.steps) == 1
+
+
+@pytest.mark.parametrize(
+    ("what", "wanted"),
+    [("sum(x[0] + 1)", 8), ("max(-x[0])", -1), ("count(NULLIF(x[0], 1))", 2),
+     ("sum(CASE WHEN x[0] > 1 THEN n END)", 30), ("count(DISTINCT x[0] > 1)", 2)],
+)  # fmt: skip
+def test_what_is_computed_of_elements_of_tensors_is_aggregated(tmp_path, what, wanted):
+    """It was refused as a tensor a row, though an element alone was taken."""
+    ds = tl.dataset(tmp_path / "ds", {"x": tl.types.Tensor("int32", (None,)), "n": "int8"})
+    ds.extend({"x": [[1, 5], [2], [2, 3]], "n": [7, 10, 20]})
+    assert ds.query(f"SELECT {what} AS v FROM dataset")["v"].tolist() == [wanted]
+    with pytest.raises(tl.InvalidQueryError, match=r"shape \(\d,\).*a value a row is needed"):
+        len(ds.query("SELECT sum(x[0:2] + 1) AS v FROM dataset"))
+    with pytest.raises(tl.InvalidQueryError, match="this is a tensor a row"):
+        ds.query("SELECT sum(x[0] + x) AS v FROM dataset")
