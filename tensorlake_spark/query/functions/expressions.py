@@ -206,7 +206,10 @@ def _binary(node: Any, rows: _Rows) -> Values:
 
 
 def _unary(node: Any, rows: _Rows) -> Values:
-    return applied(_UNARY[type(node)], [_value(node.this, rows)], rows.count)
+    value = _value(node.this, rows)
+    if isinstance(node, exp.Neg) and isinstance(value, Constant) and type(value.value) is int:
+        return Constant(-value.value)  # of 2**63 NumPy makes uint64, which stays above zero
+    return applied(_UNARY[type(node)], [value], rows.count)
 
 
 def _joined(node: Any, rows: _Rows) -> Values:

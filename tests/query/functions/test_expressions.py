@@ -413,3 +413,12 @@ def test_any_expression_gives_a_value_a_row_or_our_error(seed):
         assert isinstance(found, (list, np.ndarray))
         assert len(found) == ROWS
     assert given_
+
+
+def test_the_least_integer_is_below_zero():
+    """NumPy makes 2**63 an unsigned integer, of which the negative wraps around."""
+    x = np.array([-(2**63), 5])
+    assert ask("-9223372036854775808 = x", 2, {"x": x}).tolist() == [True, False]
+    assert ask("x >= -9223372036854775808", 2, {"x": x}).tolist() == [True, True]
+    assert ask("x > -18446744073709551615", 2, {"x": x}).tolist() == [True, True]
+    assert ask("-(-9223372036854775808) > x", 2, {"x": x}).tolist() == [True, True]
