@@ -16,14 +16,15 @@ from tensorlake_spark.loader.columns.batch_buffers import BatchBuffers
 from tensorlake_spark.query.engine.leaf_values import (
     ReadCounts,
     grouped,
-    stored_values,
+    operand_values,
     tensor_values,
 )
 from tensorlake_spark.query.engine.row_batches import row_batches
 from tensorlake_spark.query.engine.value_digests import value_digests
-from tensorlake_spark.query.functions.expressions import evaluate, function_name
+from tensorlake_spark.query.functions.expressions import evaluate
 from tensorlake_spark.query.functions.needed_parts import boxes_needed
 from tensorlake_spark.query.functions.row_values import RowError, for_functions, gathered
+from tensorlake_spark.query.functions.tree_names import arguments_of, cast_dtype, function_name
 from tensorlake_spark.query.planning.plan import DIGEST, LENGTH, VALUE, Computed
 from tensorlake_spark.query.sources.source_columns import (
     BranchLeaf,
@@ -83,7 +84,7 @@ class Evaluation:
             sids = table.column(leaf.key[1]).combine_chunks()
             return tensor_values(leaf, _one(sids), key, self.counts, memory)
         if isinstance(leaf, ScalarLeaf):
-            return stored_values(_one(table.column(leaf.ref[1]).combine_chunks()), leaf.type)
+            return operand_values(_one(table.column(leaf.ref[1]).combine_chunks()), leaf.type)
         if isinstance(leaf, CollectedLeaf):
             return self._collected(leaf.lazy, table)
         if isinstance(leaf, ItemLeaf):
@@ -156,7 +157,7 @@ class Evaluation:
         parts = list(self.each([computed.lazy], table, work))
         if computed.form in _TYPES:
             return pa.chunked_array(parts, _TYPES[computed.form])
-        return joined(parts, computed, _type_of_nulls(computed))
+        return joined(parts, computed, _type_of_nulls(computed, table))
 
 
 def one_a_row(values: Any, computed: Computed, table: pa.Table) -> pa.Array:
@@ -242,12 +243,38 @@ _FORMS = {VALUE: one_a_row, DIGEST: digests, LENGTH: lengths}
 _TYPES = {DIGEST: pa.binary(), LENGTH: pa.int64()}
 
 
-def _type_of_nulls(computed: Computed) -> pa.DataType:
-    """Return the type of a column without values: of a choice DuckDB finds the one that fits, a text among them."""
-    node = computed.lazy.node
-    if isinstance(node, (exp.Case, exp.If)) or function_name(node) in ("coalesce", "nullif"):
+def _type_of_nulls(computed: Computed, table: pa.Table) -> pa.DataType:
+    """Return the type of a column without values: of a choice that of a column in it, or DuckDB finds one that fits."""
+    results = [*_results(computed.lazy.node)]
+    for node in results:
+        if isinstance(node, (exp.Cast, exp.TryCast)):
+            dtype = cast_dtype(node)
+            return pa.string() if dtype.kind == "U" else pa.from_numpy_dtype(dtype)
+        leaf = computed.lazy.leaves.get(node.name) if isinstance(node, exp.Column) else None
+        if isinstance(leaf, ScalarLeaf):
+            kind = table.schema.field(leaf.ref[1]).type
+            return pa.timestamp("us") if pa.types.is_timestamp(kind) else kind
+    if results != [computed.lazy.node]:
         return pa.null()
     return pa.bool_() if computed.condition else pa.float64()
+
+
+def _results(node: Any) -> Iterator[Any]:
+    """Yield what a choice may give; of any other expression, itself."""
+    parts = [node]
+    if isinstance(node, exp.Case):
+        parts = [*(one.args["true"] for one in node.args["ifs"]), node.args.get("default")]
+    elif isinstance(node, exp.If):
+        parts = [node.args["true"], node.args.get("false")]
+    elif function_name(node) in ("coalesce", "ifnull", "nvl"):
+        parts = arguments_of(node)
+    elif function_name(node) == "nullif":
+        parts = arguments_of(node)[:1]
+    for part in parts:
+        if part is node:
+            yield node
+        elif part is not None:
+            yield from _results(part)
 
 
 def joined(

@@ -19,7 +19,7 @@ from tensorlake_spark.loader.columns.batch_buffers import BatchBuffers
 from tensorlake_spark.query.engine.image_values import image_batch
 from tensorlake_spark.query.engine.shape_values import stand_ins
 from tensorlake_spark.query.functions.needed_parts import SHAPE, box_of
-from tensorlake_spark.query.functions.row_values import Values, gathered
+from tensorlake_spark.query.functions.row_values import Values, beside_nulls, gathered
 from tensorlake_spark.query.sources.source_columns import TensorLeaf
 from tensorlake_spark.threads import CopiedLock
 
@@ -232,6 +232,21 @@ def stored_values(column: pa.Array | pa.ChunkedArray, kind: Type | None = None) 
     if pa.types.is_timestamp(column.type) and not column.null_count:
         return np.asarray(column.to_numpy(zero_copy_only=False))
     return list(column.to_pylist())
+
+
+def operand_values(column: pa.Array | pa.ChunkedArray, kind: Type | None = None) -> Values:
+    """Return a stored column as expressions take it: numbers have its dtype, also beside a null.
+
+    Examples
+    --------
+    >>> operand_values(pa.array([1, None], pa.int8()))
+    [np.int8(1), None]
+    """
+    if column.null_count:
+        values = stored_values(column.drop_null(), kind)
+        if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+            return beside_nulls(values, np.asarray(column.is_valid()))
+    return stored_values(column, kind)
 
 
 def grouped(values: Any, ends: Array) -> list[Any]:

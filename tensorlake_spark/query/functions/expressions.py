@@ -28,6 +28,7 @@ from tensorlake_spark.query.functions.row_values import (
 )
 from tensorlake_spark.query.functions.tree_names import (
     arguments_of,
+    cast_dtype,
     function_name,
     name_of,
     parameter_value,
@@ -58,13 +59,6 @@ _UNARY: dict[type[Any], Callable[..., Any]] = {
     exp.Not: np.logical_not,
     exp.BitwiseNot: np.invert,
 }
-DTYPES = {
-    "BOOLEAN": "bool", "TINYINT": "int8", "SMALLINT": "int16", "INT": "int32", "BIGINT": "int64",
-    "UTINYINT": "uint8", "USMALLINT": "uint16", "UINT": "uint32", "UBIGINT": "uint64",
-    "FLOAT": "float32", "DOUBLE": "float64", "TEXT": "str", "VARCHAR": "str", "CHAR": "str",
-    "DATE": "datetime64[D]", "TIMESTAMP": "datetime64[us]", "DATETIME": "datetime64[us]",
-}  # fmt: skip
-"""The dtype that CAST gives, by sqlglot's name of the type."""
 
 
 @dataclass(frozen=True)
@@ -327,13 +321,7 @@ def _fill(out: list[Any], index: Array, node: Any, rows: _Rows) -> None:
 
 
 def _cast(node: Any, rows: _Rows) -> Values:
-    kind = node.args["to"].this
-    name = str(getattr(kind, "name", kind)).upper()
-    if name not in DTYPES or node.args["to"].expressions:
-        raise InvalidQueryError(
-            f"{text_of(node):.200}: a tensor cannot be cast to it; there are {', '.join(DTYPES)}"
-        )
-    dtype = np.dtype(DTYPES[name])
+    dtype = cast_dtype(node)
     lenient = isinstance(node, exp.TryCast)
 
     def one(x: Any) -> Any:

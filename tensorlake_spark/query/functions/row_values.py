@@ -31,6 +31,8 @@ class Constant:
     value: Any
 
 
+_NUMBERS = (int, float, complex, np.number)
+
 Values: TypeAlias = "Array | list[Any] | Constant"
 
 
@@ -78,13 +80,13 @@ def gathered(items: Sequence[Any]) -> Array | list[Any]:
     --------
     >>> gathered([np.float32(1), np.float32(2)])
     array([1., 2.], dtype=float32)
-    >>> gathered([1, None])
-    [1, None]
+    >>> gathered([np.int8(1), None, 2.5])
+    [np.float64(1.0), None, np.float64(2.5)]
     """
     if not items:
         return np.zeros(0)
     if any(item is None for item in items):
-        return list(items)
+        return _gathered_beside_nulls(items)
     arrays = [np.asarray(item) for item in items]
     first = arrays[0]
     if any(one.shape != first.shape for one in arrays):
@@ -102,6 +104,43 @@ def gathered(items: Sequence[Any]) -> Array | list[Any]:
     ):  # of uint64 beside a literal NumPy makes floats, which are not all integers
         return np.array(items, np.uint64)
     return found
+
+
+def _gathered_beside_nulls(items: Sequence[Any]) -> list[Any]:
+    """Return values with numbers of one dtype: a row that is missing does not change how others are computed."""
+    there = np.array([item is not None for item in items])
+    given = [item for item in items if item is not None]
+    kinds = {type(item) for item in given}
+    if all(issubclass(kind, _NUMBERS) and kind is not bool for kind in kinds) and (
+        len(kinds) > 1 or not kinds.isdisjoint((int, float, complex))
+    ):
+        found = gathered(given)
+        if isinstance(found, np.ndarray) and found.dtype != object:
+            return beside_nulls(found, there)
+    return list(items)
+
+
+def beside_nulls(values: Array, there: Array) -> list[Any]:
+    """Return values with None in the rows that have none.
+
+    They stay NumPy's: a number of Python takes the dtype of the array that it is computed with.
+
+    Parameters
+    ----------
+    values : ndarray
+        Of the rows that have one.
+    there : bool ndarray
+        Which rows these are.
+
+    Examples
+    --------
+    >>> beside_nulls(np.array([5], np.int8), np.array([False, True]))
+    [None, np.int8(5)]
+    """
+    out: list[Any] = [None] * len(there)
+    for place, value in zip(np.flatnonzero(there).tolist(), values, strict=True):
+        out[place] = value
+    return out
 
 
 def taken(values: Values, index: Array) -> Values:

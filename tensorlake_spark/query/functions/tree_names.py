@@ -151,3 +151,29 @@ def parameter_value(name: str, value: Any) -> Any:
             f"the parameter :{name} is {type(value).__name__}; a number, a text, a list of these or an array is taken"
         )
     return array if array.ndim else array[()]
+
+
+DTYPES = {
+    "BOOLEAN": "bool", "TINYINT": "int8", "SMALLINT": "int16", "INT": "int32", "BIGINT": "int64",
+    "UTINYINT": "uint8", "USMALLINT": "uint16", "UINT": "uint32", "UBIGINT": "uint64",
+    "FLOAT": "float32", "DOUBLE": "float64", "TEXT": "str", "VARCHAR": "str", "CHAR": "str",
+    "DATE": "datetime64[D]", "TIMESTAMP": "datetime64[us]", "DATETIME": "datetime64[us]",
+}  # fmt: skip
+"""The dtype that CAST gives, by sqlglot's name of the type."""
+
+
+def cast_dtype(node: Any) -> np.dtype[Any]:
+    """Return the dtype that a CAST gives.
+
+    Raises
+    ------
+    InvalidQueryError
+        If NumPy has no such type.
+    """
+    kind = node.args["to"].this
+    name = str(getattr(kind, "name", kind)).upper()
+    if name not in DTYPES or node.args["to"].expressions:
+        raise InvalidQueryError(
+            f"{text_of(node):.200}: a tensor cannot be cast to it; there are {', '.join(DTYPES)}"
+        )
+    return np.dtype(DTYPES[name])

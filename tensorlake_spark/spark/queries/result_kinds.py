@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from sqlglot import exp
 
-from tensorlake_spark.query.functions.expressions import DTYPES, arguments_of, function_name
 from tensorlake_spark.query.functions.operators import ELEMENTS
 from tensorlake_spark.query.functions.registry import find
+from tensorlake_spark.query.functions.tree_names import DTYPES, arguments_of, function_name
 
 SCALAR, ARRAY = "scalar", "array"
 """What Spark computes itself, and a tensor a row. Others are one value a row that NumPy computes."""

@@ -59,7 +59,7 @@ def test_elements_of_small_floats_are_ordered_grouped_and_compared(tmp_path, dty
 
 
 def test_the_largest_integers_may_be_null(tmp_path):
-    """Beside a null they are Python's integers, of which Arrow takes none above int64 by itself."""
+    """Arrow takes none above int64 without a type."""
     ds = tl.dataset(tmp_path / "ds", {"x": types.Tensor("uint64", (1,))})
     ds.extend({"x": [np.array([2**63 + 1], "u8"), None, np.array([2**63], "u8")]})
     assert ds.query("SELECT sid FROM dataset ORDER BY x[0]").sids.tolist() == [2, 0, 1]
@@ -129,3 +129,43 @@ def test_a_choice_of_texts_may_give_none(shapes):
         "SELECT count(CASE WHEN array_max(emb) < -90 THEN note END) AS n, count(*) AS all_ FROM dataset"
     )
     assert (never[0]["n"], never[0]["all_"]) == (0, 60)
+
+
+def test_a_null_elsewhere_does_not_change_how_a_row_is_computed(tmp_path):
+    """Beside a null, numbers were Python's: they took the dtype of the tensor, and wrapped around or did not fit."""
+    kinds = {"i": "int64", "u": "uint64", "f": "float32", "s": "int8", "b": "bool"}
+    rows = [
+        {"x": np.array([100, 3], "u1"), "i": 300, "u": 2**64 - 1, "f": 0.1, "s": -128, "b": True},
+        {"x": np.array([2, 200], "u1"), "i": -(2**62), "u": 5, "f": -3.5, "s": 100, "b": False},
+    ]
+    texts = ["i * x", "s * 2 + x[0]", "u + x[0]", "f * 0.1 + x", "b + x", "i + u + x[0]",
+             "-CASE WHEN x[0] < 3 THEN f ELSE s END", "CASE WHEN x[0] < 3 THEN 3 ELSE 300 END * s",
+             "COALESCE(u, x[0])", "CASE WHEN x[0] > 0 THEN f > 0.1 END"]  # fmt: skip
+    found = []
+    for number, given in enumerate((rows, [*rows, {"x": np.array([1, 1], "u1")}])):
+        ds = tl.dataset(tmp_path / f"{number}", {"x": types.Tensor("uint8", (2,)), **kinds})
+        ds.extend(given)
+        for text in texts:
+            values = [row["v"] for row in ds.query(f"SELECT {text} AS v FROM dataset")][:2]
+            found.append((text, [(np.asarray(v).dtype, np.asarray(v).tolist()) for v in values]))
+    assert found[: len(texts)] == found[len(texts) :]
+    assert found[0][1][0] == (np.dtype("int64"), [30000, 900])
+    order = "SELECT sid FROM dataset ORDER BY CASE WHEN x[0] > 1 THEN u END"
+    assert ds.query(order).sids.tolist() == [1, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("what", "kind"),
+    [("year({})", "date"), ("day({})", "timestamp"), ("date_trunc('month', {})", "date"),
+     ("length({})", "string"), ("abs({})", "int8"), ("round({})", "decimal(4, 2)")],
+)  # fmt: skip
+@pytest.mark.parametrize("choice", ["CASE WHEN x[0] > 1 THEN v END", "COALESCE(NULLIF(v, v), IF(x[0] > 1, v, v))"])  # fmt: skip
+def test_a_choice_without_values_has_the_type_of_its_column(tmp_path, what, kind, choice):
+    """DuckDB does not know which `year` is meant of a null without a type."""
+    ds = tl.dataset(tmp_path / "ds", {"x": types.Tensor("int8", (1,)), "v": kind})
+    ds.extend({"x": [[0], [1]]})
+    for where, wanted in (("", [None, None]), (" WHERE sid < 0", [])):
+        view = ds.query(
+            f"SELECT lower(CAST({what.format(choice)} AS TEXT)) AS c FROM dataset{where}"
+        )
+        assert view.to_arrow()["c"].to_pylist() == wanted

@@ -3,9 +3,11 @@
 import numpy as np
 import pyarrow as pa
 
+from tensorlake_spark.datasets.types import as_type
 from tensorlake_spark.query.engine.leaf_values import (
     ReadCounts,
     grouped,
+    operand_values,
     payload_bytes,
     stored_values,
     tensor_values,
@@ -45,3 +47,14 @@ def test_groups_of_unlike_values_are_lists():
     found = grouped([np.zeros(2), np.zeros(2), np.zeros(2), np.zeros(3)], np.array([0, 2, 4]))
     assert found[0].shape == (2, 2)
     assert [v.shape for v in found[1]] == [(2,), (3,)]
+
+
+def test_operands_have_the_dtype_of_their_column_beside_nulls():
+    found = operand_values(pa.chunked_array([[None, 7], [8]], pa.int16()))
+    assert found == [None, 7, 8]
+    assert {type(v) for v in found[1:]} == {np.int16}
+    found = operand_values(pa.array([2**64 - 1, None], pa.decimal128(20, 0)), as_type("uint64"))
+    assert (found, type(found[0])) == ([2**64 - 1, None], np.uint64)
+    assert operand_values(pa.array([None], pa.int8())) == [None]
+    assert operand_values(pa.array(["a", None])) == ["a", None]
+    assert operand_values(pa.array([5], pa.int8())).dtype == np.int8

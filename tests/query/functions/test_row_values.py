@@ -195,3 +195,15 @@ def test_dates_and_times_are_those_of_numpy():
     assert three.dtype == "M8[us]"
     assert three[0] == three[2] == np.datetime64("2020-01-01T00:00:00.000005")
     assert other.tolist() == [1, None]
+
+
+def test_numbers_beside_nulls_have_one_dtype():
+    found = gathered([np.int8(-128), None, np.float32(1.5), 2])
+    assert [None if v is None else (type(v), v) for v in found] == [
+        (np.float64, -128), None, (np.float64, 1.5), (np.float64, 2),
+    ]  # fmt: skip
+    assert [type(v) for v in gathered([2, None])] == [np.int64, type(None)]
+    assert gathered([np.uint64(2**64 - 1), 0, None])[:2] == [2**64 - 1, 0]
+    texts = gathered(["a", None, 1])
+    assert texts == ["a", None, 1]
+    assert gathered([True, None, 2.5]) == [True, None, 2.5]

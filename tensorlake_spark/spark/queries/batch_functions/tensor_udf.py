@@ -18,7 +18,12 @@ from sqlglot import exp
 from tensorlake_spark.query.functions.definitions import TensorFunction
 from tensorlake_spark.query.functions.expressions import evaluate
 from tensorlake_spark.query.functions.registry import FUNCTIONS, find
-from tensorlake_spark.query.functions.row_values import for_functions, gathered, items_of
+from tensorlake_spark.query.functions.row_values import (
+    beside_nulls,
+    for_functions,
+    gathered,
+    items_of,
+)
 from tensorlake_spark.spark.frames.image_columns import tensors_with_nulls
 from tensorlake_spark.spark.source.schemas import TENSOR, arrow_type, tensors_of
 
@@ -140,8 +145,8 @@ def values_of(column: pa.Array) -> Values:
 
     Examples
     --------
-    >>> values_of(pa.array([1, None, 3]))
-    [1, None, 3]
+    >>> values_of(pa.array([1, None, 3], pa.int8()))
+    [np.int8(1), None, np.int8(3)]
     >>> values_of(pa.array([[1, 2], [3, 4]])).tolist()
     [[1, 2], [3, 4]]
     """
@@ -160,9 +165,10 @@ def values_of(column: pa.Array) -> Values:
         return gathered([next(arrays) if ok else None for ok in there])
     if pa.types.is_list(kind):
         return gathered([None if v is None else np.asarray(v) for v in column.to_pylist()])
-    if column.null_count or not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         return gathered(column.to_pylist())
-    return np.asarray(column.to_numpy(zero_copy_only=False))
+    values = np.asarray(column.drop_null().to_numpy(zero_copy_only=False))
+    return beside_nulls(values, np.asarray(column.is_valid())) if column.null_count else values
 
 
 def _is_tensor(kind: pa.DataType) -> bool:

@@ -66,6 +66,7 @@ def test_a_process_that_knows_an_older_function_of_the_name_takes_the_one_of_the
 
 def test_columns():
     assert values_of(pa.array([1.5, None])) == [1.5, None]
+    assert {type(one) for one in values_of(pa.array([1, None], pa.int8()))} == {np.int8, type(None)}
     assert values_of(pa.array([1.5, 2])).dtype == np.float64
     assert [type(one) for one in values_of(pa.array([[1], [1, 2], None]))][2] is type(None)
 
