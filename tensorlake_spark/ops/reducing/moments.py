@@ -337,6 +337,8 @@ def _var(
         found = np.true_divide(apart_all, freedom)
         if skip_nan:
             found = np.where(lengths - ddof <= 0, np.nan, found)
+        if result_dtype.kind != "c":
+            found = found.real  # of complex elements too
         found = np.sqrt(found.astype(result_dtype, copy=False)) if root else found
     _warn("Degrees of freedom <= 0 for slice", freedom)
     return _finished(groups, found, result_dtype, groups.length - ddof > 0)

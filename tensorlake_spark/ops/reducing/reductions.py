@@ -327,9 +327,10 @@ def _extreme(
 
 def _extremes(groups: Groups, ufunc: np.ufunc) -> Array:
     """Return the smallest or largest of each group, and of zero where one of its elements is not stored."""
-    found = groups.reduce(ufunc, groups.values)
-    zero = np.zeros((), found.dtype)
-    return np.where(groups.counts < groups.length, ufunc(found, zero), found)
+    with np.errstate(invalid="ignore"):  # NumPy warns of a NaN where it takes elements one by one
+        found = groups.reduce(ufunc, groups.values)
+        zero = np.zeros((), found.dtype)
+        return np.where(groups.counts < groups.length, ufunc(found, zero), found)
 
 
 def _given(initial: Any) -> dict[str, Any]:

@@ -197,3 +197,14 @@ def test_a_variance_of_large_numbers_that_are_all_stored_is_finite():
     """The square of their distance from zero is not, and no zero takes part."""
     dense = np.full((2, 3), 1e200)
     assert np.var(tl.SparseTensor.from_dense(dense), axis=1).todense().tolist() == [0, 0]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ["var", "std", "nanvar", "nanstd"])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_variances_of_complex_numbers_are_real_without_a_warning(name, axis):
+    dense = np.array([[0, 1j, 2], [0, 3, 3 - 1j]])
+    found = getattr(np, name)(tl.SparseTensor.from_dense(dense), axis=axis)
+    want = getattr(np, name)(dense, axis=axis)
+    np.testing.assert_allclose(found if axis is None else found.todense(), want)
+    assert found.dtype == want.dtype == np.float64

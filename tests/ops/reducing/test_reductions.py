@@ -130,3 +130,13 @@ def test_a_product_of_short_floats_keeps_nan_beside_zeros(name):
     assert np.isnan(np.prod(x))
     assert np.prod(x, axis=1).todense().astype(float).tolist()[1:] == [0, 1]
     assert np.isnan(np.prod(x, axis=1)[0])
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ["min", "max"])
+@pytest.mark.parametrize("axis", [None, 0, 1, 2])
+def test_extremes_beside_nan_give_no_warning(name, axis):
+    dense = np.array([[[0, 2.5], [3, np.nan]], [[np.nan, np.nan], [np.inf, 0]]])
+    found = getattr(tl.SparseTensor.from_dense(dense), name)(axis=axis)
+    want = getattr(dense, name)(axis=axis)
+    np.testing.assert_array_equal(found if axis is None else found.todense(), want)
