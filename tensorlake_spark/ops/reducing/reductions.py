@@ -104,15 +104,15 @@ def prod(
     groups = Groups(x, axis, keepdims, where)
     empty = _of_nothing(np.prod, groups, dtype=dtype, **_given(initial))
     with np.errstate(all="ignore"):
-        values = groups.values
+        cast = values = groups.values.astype(empty.dtype, copy=False)
         if empty.dtype.kind == "c":
             # NumPy begins with 1, and a complex 1 times infinity has a part that is NaN.
-            values = values.astype(empty.dtype, copy=False) * empty.dtype.type(1)
+            values = values * empty.dtype.type(1)
         found = groups.reduce(np.multiply, values, empty.dtype)
         zero = np.zeros((), empty.dtype)
         if empty.dtype.kind not in "biu":  # bfloat16 and its like are of no kind of NumPy's
             # A factor of zero is met by an infinite one, not by a product that is too large.
-            wild = groups.reduce(np.add, ~np.isfinite(groups.values), np.int64)
+            wild = groups.reduce(np.add, ~np.isfinite(cast), np.int64)
             zero = np.where(wild, np.array(np.nan, empty.dtype), zero)
         found = np.where(groups.counts < groups.length, zero, found)
         if initial is not None:

@@ -140,3 +140,10 @@ def test_extremes_beside_nan_give_no_warning(name, axis):
     found = getattr(tl.SparseTensor.from_dense(dense), name)(axis=axis)
     want = getattr(dense, name)(axis=axis)
     np.testing.assert_array_equal(found if axis is None else found.todense(), want)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_factor_that_the_dtype_of_a_product_does_not_hold_is_infinite_beside_zero():
+    dense = np.array([[0, 10**6], [3, 10**6], [0, 5]])
+    found = tl.SparseTensor.from_dense(dense).prod(axis=1, dtype="f2")
+    np.testing.assert_array_equal(found.todense(), dense.prod(axis=1, dtype="f2"))
