@@ -86,7 +86,8 @@ class Mapped:
         if any(isinstance(x, np.ndarray) and x.ndim for x in alike):
             # The dense result of nothing: an array of the whole shape would take memory.
             alike = [_small(x) for x in alike]
-        with refused_dtypes(ufunc, alike):
+        # The try is on zeros: a warning of it, such as that of log(0), would say nothing of the tensor.
+        with refused_dtypes(ufunc, alike), np.errstate(all="ignore"):
             tried = ufunc(*alike, **options)
         is_sparse = isinstance(tried, Elements)
         dtype = tried.dtype if is_sparse else np.asarray(tried).dtype

@@ -116,3 +116,15 @@ def test_keywords_of_whole_arrays_are_refused(lake, small_regions, name):
         ref.map(np.negative, into="y", **{name: np.ones((9, 7), bool)})
     assert "y" not in lake
     assert np.array_equal(ref.map(np.negative, dtype="f4"), np.negative(array, dtype="f4"))
+
+
+@pytest.mark.filterwarnings("error")
+def test_only_what_is_in_a_tensor_gives_warnings(lake):
+    array = np.array([1.0, np.inf, 2.0])
+    ref = lake.write("x", array, layout="ftsf")
+    for ufunc, others in ((np.log, ()), (np.reciprocal, ()), (np.divide, (array[:1] * 2,))):
+        np.testing.assert_array_equal(ref.map(ufunc, *others), ufunc(array, *others))
+    np.testing.assert_array_equal(ref.view[1:2] / np.zeros(1), [np.inf])
+    assert np.remainder(ref.view[:0], np.zeros(1)).shape == (0,)
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        np.log(lake.write("y", array - 1, layout="ftsf"))
