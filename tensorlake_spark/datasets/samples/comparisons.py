@@ -187,7 +187,7 @@ def computed(op: str, left: Operand, right: Operand) -> Operand:
         found = pc.subtract_checked(a, pc.multiply_checked(pc.divide_checked(a, b), b))
         return Operand(text, "int", found, pa.int64())
     if not whole:
-        a, b = a.cast(pa.float64()), b.cast(pa.float64())
+        a, b = _as_floats(a), _as_floats(b)
     functions = {"+": pc.add, "-": pc.subtract, "*": pc.multiply, "/": pc.divide}
     checked = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
     found = checked[op](a, b) if whole else functions[op](a, b)
@@ -252,7 +252,7 @@ def _of_columns(op: str, left: Operand, right: Operand) -> Condition:
     if families <= {"int", "float"}:
         if families == {"int"}:
             return Condition.of(_OPS[op](a, b))
-        exact = _of_floats(op, a.cast(pa.float64()), b.cast(pa.float64()))
+        exact = _of_floats(op, _as_floats(a), _as_floats(b))
         return Condition.with_nan(exact, exact)
     if (
         len(families) > 1
@@ -263,6 +263,11 @@ def _of_columns(op: str, left: Operand, right: Operand) -> Condition:
     if families == {"bool"} and op not in ("=", "<>"):
         raise unlike(left, right)
     return Condition.of(_OPS[op](a, b))
+
+
+def _as_floats(numbers: pc.Expression) -> pc.Expression:
+    """Return numbers as float64: of integers that it does not hold the nearest one, as SQL has it."""
+    return numbers.cast(pa.float64(), safe=False)
 
 
 def _of_floats(op: str, a: pc.Expression, b: pc.Expression) -> pc.Expression:

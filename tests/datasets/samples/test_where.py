@@ -445,3 +445,21 @@ def test_no_value_apart_is_null(tmp_path):
     ds.extend({"n": [1, 2]})
     assert ds.positions_where("a > 1").tolist() == []
     assert ds.positions_where("a IS NULL").tolist() == [0, 1]
+
+
+def test_large_integers_beside_floats_are_rounded_as_in_sql(tmp_path):
+    """Float64 has not all integers above 2**53; such a sample was an error of all others."""
+    ds = tl.dataset(tmp_path / "ds", {"i": "int64", "f": "float64", "s": "float32"})
+    rows = [
+        (2**53 + 1, 2.0**53, 1.0),
+        (-(2**63), -(2.0**63), math.nan),
+        (2**63 - 1, 0.5, None),
+        (5, 6.0, 5),
+    ]
+    ds.extend([{"i": i, "f": f, "s": s} for i, f, s in rows])
+    for text, found in {
+        "i = f": [0, 1], "f < i": [2], "i < s": [1], "i >= s": [0, 3], "i / 2 >= 4611686018427387904": [2],
+        "f - i = 0": [0, 1],
+    }.items():  # fmt: skip
+        assert ds.positions_where(text).tolist() == found, text
+        assert ds.query(f"SELECT sid FROM dataset WHERE {text}").sids.tolist() == found, text
