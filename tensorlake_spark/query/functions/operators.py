@@ -6,6 +6,7 @@ row. Where a row has no value, the result has none; AND and OR know that such a 
 
 from __future__ import annotations
 
+import decimal
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -70,11 +71,33 @@ def applied(function: Callable[..., Any], arguments: Sequence[Values], rows: int
             pass  # row by row it is found which one
         else:
             return _whole(found, rows)
-    found = by_rows(function, arguments, rows)
+    try:
+        found = by_rows(function, arguments, rows)
+    except RowError as error:
+        raise RowError(error.row, f"{error}{_remedy(error, arguments)}") from error
     if isinstance(found, Constant) and isinstance(found.value, np.generic):
         plain = all(type(one.value) in _PLAIN for one in arguments if isinstance(one, Constant))
         return Constant(found.value.item()) if plain else found
     return found
+
+
+def _remedy(error: RowError, arguments: Sequence[Values]) -> str:
+    """Return what to do about values that NumPy does not take together, as the end of a message."""
+    kinds = {type(_first(values)) for values in arguments}
+    if isinstance(error.__cause__, OverflowError):
+        return "; CAST(x AS BIGINT) or CAST(x AS DOUBLE) gives a column a type that holds it"
+    if decimal.Decimal in kinds:
+        return "; NumPy has no decimals, and CAST(x AS DOUBLE) makes other numbers of them"
+    if not kinds.isdisjoint((str, np.str_)) and isinstance(error.__cause__, TypeError):
+        return "; it takes numbers, and there is a text; CAST(x AS DOUBLE) makes a number of it"
+    return ""
+
+
+def _first(values: Values) -> Any:
+    """Return one of the values, None if there is none."""
+    if isinstance(values, Constant):
+        return values.value
+    return next((item for item in values if item is not None), None)
 
 
 def _in_units(function: Callable[..., Any], *values: Any) -> Any:

@@ -3,6 +3,7 @@
 import operator
 import sqlite3
 from contextlib import closing
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -214,3 +215,18 @@ def test_an_integer_beside_times_counts_in_their_unit():
     assert applied(np.multiply, [spans, Constant(2)], 2).tolist() == (spans + spans).tolist()
     with pytest.raises(RowError):
         applied(np.less, [moments, Constant(5)], 2)
+
+
+@pytest.mark.parametrize(
+    ("function", "values", "said"),
+    [
+        (np.multiply, [[np.int8(5), None], Constant(1000)], r"out of bounds for int8; CAST\(x AS BIGINT\)"),
+        (np.multiply, [[Decimal("1.5"), None], np.ones(2)], r"decimals, and CAST\(x AS DOUBLE\)"),
+        (operators.rounded, [[Decimal("1.5"), None]], r"decimals, and CAST\(x AS DOUBLE\)"),
+        (np.maximum, [np.array(["a", "b"]), Constant("b")], "takes numbers, and there is a text"),
+        (np.add, [["a", None], np.ones(2)], "takes numbers, and there is a text"),
+    ],
+)  # fmt: skip
+def test_what_numpy_does_not_take_together_is_told_with_a_remedy(function, values, said):
+    with pytest.raises(RowError, match=said):
+        applied(function, values, 2)
