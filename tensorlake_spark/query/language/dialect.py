@@ -43,6 +43,7 @@ CLAUSE_TOKENS = frozenset(_CLAUSES.values())
 """Each begins one of TQL's clauses."""
 
 _GONE = {"CLUSTER BY", "DISTRIBUTE BY", "SORT BY", "CONNECT BY", "START WITH"}
+_BEFORE_VALUES = (TokenType.SELECT, TokenType.L_PAREN, TokenType.COMMA, TokenType.L_BRACKET)
 _OPENING = {TokenType.L_BRACKET, TokenType.L_PAREN, TokenType.L_BRACE}
 _CLOSING = {TokenType.R_BRACKET, TokenType.R_PAREN, TokenType.R_BRACE}
 
@@ -294,8 +295,9 @@ def _parted(tokens: list[Token]) -> list[Token]:
         elif kind in _CLOSING and inside:
             inside.pop()
         last_two = [one.token_type for one in out[-2:]]
-        if kind == TokenType.L_PAREN and last_two == [TokenType.SELECT, TokenType.ALL]:
-            word = out[-1]  # the function, not SELECT ALL
+        is_all = kind == TokenType.L_PAREN and last_two[1:] == [TokenType.ALL]
+        if is_all and last_two[0] in _BEFORE_VALUES:
+            word = out[-1]  # the function, not the word of SELECT ALL x and count(ALL x)
             out[-1] = Token(TokenType.VAR, word.text, word.line, word.col, word.start, word.end)
         if kind == TokenType.DCOLON and inside and inside[-1] == TokenType.L_BRACKET:
             start = token.start

@@ -247,3 +247,19 @@ def test_small_floats_are_numbers(dtype, tmp_path):
     assert far["most"][0] == wide[2, 3]
     assert far["far"][0] == pytest.approx(np.linalg.norm(wide[2]))
     assert len(ds.query("SELECT * FROM dataset WHERE mean(x) > 5 ORDER BY x[0]")) == 2
+
+
+def test_all_inside_of_other_functions(tmp_path):
+    x = np.array([[[1, 1], [0, 1]], [[0, 1], [1, 0]], [[1, 1], [1, 1]]], "i1")
+    ds = tl.dataset(str(tmp_path), {"x": tl.types.Tensor("int8", (2, 2)), "k": "int32"})
+    ds.extend({"x": x, "k": [0, 0, 1]})
+    view = ds.query(
+        "SELECT any(all(x > 0, 1)) AS a, array_sum(all(x, 0)) AS n, coalesce(FALSE, all(x)) AS f FROM dataset"
+    )
+    assert view["a"].tolist() == [True, False, True]
+    assert view["n"].tolist() == [1, 0, 2]
+    assert view["f"].tolist() == [False] * 3
+    counts = ds.query(
+        "SELECT k, count_if(all(x)) AS n, bool_or(all(x)) AS o FROM dataset GROUP BY k ORDER BY k"
+    )
+    assert (counts["n"].tolist(), counts["o"].tolist()) == ([0, 1], [False, True])

@@ -162,3 +162,22 @@ def test_the_dialect_works_through_sqlglot():
 def test_what_is_printed_is_read_alike(text):
     printed = selected(text).sql(dialect=TensorDialect)
     assert selected(printed) == selected(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["any(all(x, 0))", "count_if(ALL (x))", "greatest(1, all(x))", "coalesce(TRUE, all(x))",
+     "(all(x) OR a)", "[all(x), any(x)]", "all(all(x, 0))", "x[all(x)]", "all(x)"],
+)  # fmt: skip
+def test_all_of_an_array_stands_inside_a_function(text):
+    """There, it was the word that says that no value is left out: any(all(x, 0)) was any(x)."""
+    tree = parse(f"SELECT {text} FROM t")
+    assert [one.name.lower() for one in tree.find_all(exp.Anonymous)].count(
+        "all"
+    ) == text.lower().count("all")
+
+
+def test_all_values_and_all_rows_are_no_function():
+    for text in ("SELECT count(ALL x) FROM t", "SELECT ALL x FROM t", "SELECT 1 FROM t UNION ALL (SELECT 2 FROM t)",
+                 "SELECT x = ALL (SELECT 1 FROM t) FROM t"):  # fmt: skip
+        assert not [one for one in parse(text).find_all(exp.Anonymous) if one.name.lower() == "all"]
