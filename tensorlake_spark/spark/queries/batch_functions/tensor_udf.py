@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tensorlake_spark.query.functions.row_values import Values
 
 _RUN = 256  # rows that are computed at a time
+_UNSIGNED = np.dtype(np.uint64)
 _BYTES = 32 << 20  # of tensors that go to Spark at once
 
 TYPES: dict[str, t.DataType] = {
@@ -180,7 +181,11 @@ def _scalars(found: Any, kind: pa.DataType) -> pa.Array:
         return pa.array(found).cast(kind, safe=False)
     items = [None if one is None else np.asarray(one)[()] for one in found]
     plain = [one.tolist() if isinstance(one, (np.generic, np.ndarray)) else one for one in items]
-    return pa.array(plain, from_pandas=False).cast(kind, safe=False) if plain else pa.nulls(0, kind)
+    # Of Python's integers alone Arrow takes none that passes int64.
+    is_unsigned = {getattr(one, "dtype", None) for one in items if one is not None} == {_UNSIGNED}
+    of = pa.uint64() if is_unsigned else None
+    made = pa.array(plain, of, from_pandas=False)
+    return made.cast(kind, safe=False) if plain else pa.nulls(0, kind)
 
 
 def as_udf(work: TensorWork) -> Any:

@@ -76,3 +76,9 @@ def test_mistakes_name_the_sample():
     for sids, place in (([7, 9], "sample with sid 9"), ([7, None], "a row without a sample")):
         with pytest.raises(InvalidQueryError, match=rf"^x0\[0, 0\]: .*\({place}\)"):
             next(work("x0[0, 0]", "number", placed=True)(iter([(column, pa.array(sids))])))
+
+
+def test_the_largest_integers_may_stand_beside_a_null():
+    column = tensors_with_nulls("x", [np.array([2**64 - 1], "u8"), None, np.array([5], "u8")])
+    (found,) = work("array_max(x0)", "number")(iter([column]))
+    assert found.to_pylist() == [2.0**64, None, 5.0]
