@@ -144,7 +144,7 @@ class DoorMethods:
         sql : str
             A SELECT, such as ``SELECT image[:64, :64] AS crop FROM dataset WHERE array_mean(image) > 128``.
         parameters : mapping of str to object, optional
-            Values of ``:name`` in the text.
+            Values of ``:name`` in the text: numbers, texts, times, lists, arrays.
         seed : int
             For SAMPLE BY.
         **sources

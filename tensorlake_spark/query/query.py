@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tensorlake_spark.query.planning.known_plans import plan_of
-from tensorlake_spark.query.sources.source_opening import check_given
+from tensorlake_spark.query.sources.source_opening import checked_parameters
 from tensorlake_spark.query.view import View
 
 
@@ -25,7 +25,7 @@ def query(
     sql : str
         A SELECT on the sources by their names; docs/query-language.md has the language.
     parameters : mapping of str to object, optional
-        Values of ``:name`` in the text: numbers, texts, lists, arrays.
+        Values of ``:name`` in the text: numbers, texts, times, lists, arrays.
     seed : int
         For SAMPLE BY: the same seed draws the same rows.
     **sources
@@ -59,5 +59,4 @@ def query(
     >>> view.to_pandas()["name"].tolist()
     ['cat', 'dog', 'cat']
     """
-    check_given(parameters, seed)
-    return View(plan_of(sql, sources, parameters or {}, seed))
+    return View(plan_of(sql, sources, checked_parameters(parameters, seed), seed))

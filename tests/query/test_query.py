@@ -433,6 +433,30 @@ def test_classes_are_named_by_parameters_in_cases_and_in_lists(tmp_path):
         found("contains(tags, 'crow')")
 
 
+@pytest.mark.parametrize(
+    "numbers",
+    [{3, 4}, range(3, 5), pd.Series([3, 4]), pd.Index([3, 4]), pa.array([3, 4])],
+    ids=lambda one: type(one).__name__,
+)
+def test_a_parameter_may_be_any_kind_of_list(shapes, numbers):
+    sql = "SELECT sid FROM dataset WHERE sid IN :q AND array_max(emb) < :top"
+    view = shapes.ds.query(sql, parameters={"q": numbers, "top": 1e9})
+    assert view["sid"].tolist() == [3, 4]
+
+
+def test_a_list_of_texts_may_be_a_series(shapes):
+    names = pd.Series(["cat", "dog"])
+    sql = "SELECT labels FROM dataset WHERE labels IN :q"
+    expected = shapes.ds.query(sql, parameters={"q": ["cat", "dog"]})
+    assert shapes.ds.query(sql, parameters={"q": names}).sids.tolist() == expected.sids.tolist()
+
+
+def test_a_parameter_that_is_no_value_is_named(shapes):
+    view = shapes.ds.query("SELECT sid FROM dataset WHERE sid = :q", parameters={"q": object()})
+    with pytest.raises(tl.InvalidQueryError, match=r"parameter :q is object, .*give a number"):
+        len(view)
+
+
 def test_columns_without_a_name_are_called_what_is_written(shapes):
     view = shapes.ds.query(
         "SELECT images[::-1, 2:9:3], shape(images)[0] DIV 2, boxes[[0]], emb + $q FROM dataset LIMIT 1",

@@ -164,7 +164,19 @@ class DuckSession:
         try:
             return interruptible(work, self._connection.interrupt)
         except self._error as error:
-            raise InvalidQueryError(f"{_said(error)}") from error
+            raise InvalidQueryError(self._untaken(parameters or {}) or _said(error)) from error
+
+    def _untaken(self, parameters: Mapping[str, Any]) -> str:
+        """Return which parameter DuckDB does not take, empty if it takes all; it does not say itself."""
+        for name, value in parameters.items():
+            try:
+                self._connection.sql("SELECT $1", params=[value])
+            except self._error:
+                return (
+                    f"the parameter :{name} is {type(value).__name__}, which is no value of SQL; give a number, a "
+                    "text, a time, or a list of these"
+                )
+        return ""
 
 
 def interruptible(work: Callable[[], Result], interrupt: Callable[[], None]) -> Result:

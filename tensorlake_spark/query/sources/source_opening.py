@@ -74,7 +74,14 @@ def source_of(given: Any, name: str, called: str) -> Source:
         return TableSource(name, called, None, given.schema, given.num_rows, given)
     if isinstance(given, (str, os.PathLike)):
         return _at_place(os.fspath(given), name)
-    raise InvalidOptionError(f"source {called}={type(given).__name__} is not {TAKEN}")
+    raise InvalidOptionError(f"source {called}={type_name(given)} is not {TAKEN}")
+
+
+def type_name(given: Any) -> str:
+    """Return the name of a type with its package: not only pandas has a DataFrame."""
+    package = type(given).__module__.partition(".")[0]
+    name = type(given).__name__
+    return name if package == "builtins" else f"{package}.{name}"
 
 
 def check_names(sources: Iterable[str]) -> None:
@@ -95,8 +102,10 @@ def check_names(sources: Iterable[str]) -> None:
             )
 
 
-def check_given(parameters: Any, seed: Any) -> None:
-    """Refuse values for a query that are no parameters, or no seed.
+def checked_parameters(parameters: Any, seed: Any) -> dict[str, Any]:
+    """Return the values of a query's parameters, after a check of them and of the seed.
+
+    A set, a range, or an array of another library becomes a list or an array of NumPy, which all engines take.
 
     Raises
     ------
@@ -110,6 +119,17 @@ def check_given(parameters: Any, seed: Any) -> None:
             check_text(value, f"parameter {name!r:.80},", InvalidQueryError)
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise InvalidOptionError(f"seed={seed!r:.40} is not a number from 0")
+    return {name: _listed(value) for name, value in (parameters or {}).items()}
+
+
+def _listed(value: Any) -> Any:
+    """Return a value as a list or an array of NumPy if it is another kind of list."""
+    if isinstance(value, (set, frozenset, range)):
+        return list(value)
+    if isinstance(value, (np.ndarray, np.generic)) or not hasattr(value, "__array__"):
+        return value
+    found = np.asarray(value)
+    return found.tolist() if found.dtype == object else found
 
 
 def at_version(

@@ -13,7 +13,7 @@ from sqlglot import exp
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
 from tensorlake_spark.query.language.mistakes import mistake, no_value
 from tensorlake_spark.query.language.parsing import parse
-from tensorlake_spark.query.sources.source_opening import check_given, check_names
+from tensorlake_spark.query.sources.source_opening import check_names, checked_parameters
 from tensorlake_spark.spark.cluster.arguments import SESSION, takes
 from tensorlake_spark.spark.queries.batch_functions.tensor_udf import TensorWork, as_udf
 from tensorlake_spark.spark.queries.clause_frames import ClauseFrames
@@ -51,7 +51,7 @@ def query(
     sql : str
         The query.
     parameters : mapping of str to object, optional
-        Values of ``:name``: numbers and texts; arrays inside expressions on tensors.
+        Values of ``:name``: numbers and texts; lists of them after IN; arrays inside expressions on tensors.
     seed : int
         For SAMPLE BY.
     storage_options : mapping, optional
@@ -74,8 +74,7 @@ def query(
 
         query(spark, "SELECT label, avg(array_mean(image)) AS mean FROM ds GROUP BY label", ds="s3://bucket/coco")
     """
-    check_given(parameters, seed)
-    given = dict(parameters or {})
+    given = checked_parameters(parameters, seed)
     check_names(sources)
     run = _Run(session, sql, given, sources, storage_options)
     printer = ClauseFrames(

@@ -29,7 +29,7 @@ from tensorlake_spark.lake.lake import open as open_lake
 from tensorlake_spark.query.sources.dataset_source import small_fields, stored_type
 from tensorlake_spark.query.sources.duckdb_tables import as_arrow
 from tensorlake_spark.query.sources.source_columns import Stored
-from tensorlake_spark.query.sources.source_opening import catalog_of
+from tensorlake_spark.query.sources.source_opening import catalog_of, type_name
 from tensorlake_spark.query.view import View
 from tensorlake_spark.spark.cluster.s3a import options_in_session
 from tensorlake_spark.spark.frames.sample_decoding import is_tensor
@@ -131,7 +131,7 @@ def source_of(
         storage = Storage(place, options_in_session(session, options, place))
         return _of_place(session, storage, name, asked)
     raise InvalidOptionError(
-        f"source {name}={type(given).__name__} is not a Dataset, a View, a TensorLake, a DataFrame, a pyarrow.Table, "
+        f"source {name}={type_name(given)} is not a Dataset, a View, a TensorLake, a DataFrame, a pyarrow.Table, "
         "or the place of a table"
     )
 

@@ -78,6 +78,10 @@ def test_places_of_datasets_and_lakes(tmp_path):
 def test_what_is_no_source(tmp_path):
     with pytest.raises(tl.InvalidOptionError, match="t=list is not a Dataset"):
         tl.query(SQL, t=[1])
+    with pytest.raises(tl.InvalidOptionError, match=r"t=numpy.ndarray is not a Dataset"):
+        tl.query(
+            SQL, t=np.zeros(3)
+        )  # a DataFrame of Polars would read like one of pandas otherwise
     with pytest.raises(tl.TableNotFoundError, match="no Delta table and no Parquet"):
         tl.query(SQL, t=tmp_path / "gone")
     (tmp_path / "bad.parquet").write_bytes(b"nothing")

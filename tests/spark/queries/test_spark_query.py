@@ -154,6 +154,9 @@ def test_parameters_name_classes_and_lists(spark, ds):
         "shape(image, 0) IN (:labels, 4)", "label NOT IN :none", "label IN :none",
     ]:  # fmt: skip
         same(spark, f"SELECT sid FROM ds WHERE {condition}", parameters=given, ds=ds)
+    other = {"some": pd.Series(["cat", "cow"]), "labels": range(1, 4, 2)}
+    same(spark, "SELECT sid FROM ds WHERE kind IN :some", parameters=other, ds=ds)
+    same(spark, "SELECT sid FROM ds WHERE label IN :labels", parameters=other, ds=ds)
 
 
 def test_a_query_inside_another_has_names_of_its_own(spark, ds):
