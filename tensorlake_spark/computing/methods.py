@@ -166,7 +166,7 @@ class Computing(ReductionMethods):
         if name is None:
             called = f"{func.__module__}.{func.__name__}".replace("numpy", "np", 1)
             raise UnsupportedFunctionError(
-                f"{called} of a stored tensor is not there; read it: {called}(ref[...])"
+                f"{called} of a stored tensor is not there; read it: {called}({_read_first(args, kwargs)})"
             )
         if func in (np.shape, np.ndim, np.size):
             alike = np.broadcast_to(np.zeros((), np.bool), self._stored.shape)
@@ -185,9 +185,29 @@ class Computing(ReductionMethods):
         if unknown or not isinstance(x, Computing):
             raise UnsupportedFunctionError(
                 f"np.{name} of a stored tensor takes no {unknown[0] if unknown else first}=; read it: "
-                f"np.{name}(ref[...])"
+                f"np.{name}({_read_first(args, kwargs)})"
             )
         return getattr(x, name)(*others, **given)
+
+
+def _read_first(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    """Return the arguments of a call as they have to be: with stored tensors read, and all else left as it is.
+
+    Examples
+    --------
+    >>> _read_first([3, [4]], {"axis": 0})
+    '..., ..., axis=...'
+    """
+    found = [_shown(value) for value in args] + [f"{k}={_shown(v)}" for k, v in kwargs.items()]
+    return ", ".join(found)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Computing):
+        return "ref[...]"
+    if isinstance(value, (list, tuple)) and any(isinstance(one, Computing) for one in value):
+        return f"[{', '.join([*map(_shown, value[:2]), *['...'][: len(value) > 2]])}]"
+    return "..."
 
 
 def _signature(func: Callable[..., Any]) -> inspect.Signature:

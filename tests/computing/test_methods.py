@@ -69,6 +69,23 @@ def test_what_is_not_there_is_said_with_a_way_out(ref, call):
         call(ref)
 
 
+@pytest.mark.parametrize(
+    ("call", "way_out"),
+    [
+        (lambda x: np.sort(x), "np.sort(ref[...])"),
+        (lambda x: np.percentile(x, 50, axis=0), "np.percentile(ref[...], ..., axis=...)"),
+        (lambda x: np.concatenate([x, x.view[1:]]), "np.concatenate([ref[...], ref[...]])"),
+        (lambda x: np.stack([np.eye(2), x, x]), "np.stack([..., ref[...], ...])"),
+        (lambda x: np.save("x.npy", x), "np.save(..., ref[...])"),
+        (lambda x: np.sum(a=x, out=np.zeros(())), "np.sum(a=ref[...], out=...)"),
+    ],
+)
+def test_the_way_out_has_the_arguments_of_the_call(ref, call, way_out):
+    with pytest.raises(UnsupportedFunctionError) as error:
+        call(ref)
+    assert way_out in str(error.value)
+
+
 @pytest.mark.parametrize("layout", ["ftsf", "bsgs"])
 def test_dtypes_that_numpy_refuses_are_named(lake, layout):
     ref = put(lake, array_of("f8", (6, 5), 1), layout)
