@@ -208,6 +208,9 @@ def test_mistakes_in_keys(ds):
         ds["imgae"]
     with pytest.raises(TypeError, match="does not choose samples"):
         ds[1.5]
+    for several in (["size", "image"], ("image", 3), pd.Index(["size"])):  # as pandas takes them
+        with pytest.raises(tl.InvalidKeyTypeError, match=r"name one column at a time.*to_pandas"):
+            ds[several]
     with pytest.raises(IndexError, match="the mask has 3 entries"):
         ds[[True, False, True]]
     with pytest.raises(TypeError, match="takes no"):

@@ -45,6 +45,10 @@ def sids_of(table: DatasetTable, chosen: Any) -> tuple[Array, bool]:
     found = whole_numbers(given)
     if not found.size and found.ndim == 1:
         return np.zeros(0, np.int64), False
+    if found.dtype == bool and found.ndim == 1:
+        raise InvalidKeyTypeError(
+            "a mask names no samples; give the sids of those where it is true: ds.sids[mask]"
+        )
     if found.ndim != 1 or found.dtype != np.int64:
         raise InvalidKeyTypeError(
             f"{chosen!r:.80} names no samples; give sids, as one number or several, or a condition such as "

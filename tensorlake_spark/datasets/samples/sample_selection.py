@@ -102,6 +102,11 @@ def _several(key: Any, count: int, what: str) -> Array:
         return np.flatnonzero(found)
     if not found.size:
         return np.zeros(0, np.int64)
+    if isinstance(found.flat[0], str):
+        raise InvalidKeyTypeError(
+            f"{key!r:.80} does not choose samples of {what}; name one column at a time, as in ds['image'][3], or "
+            "several in ds.to_pandas([...])"
+        )
     if found.ndim != 1 or found.dtype != np.int64:
         raise InvalidKeyTypeError(
             f"an array of dtype {found.dtype} and {found.ndim} axes does not choose samples of {what}; one axis of "

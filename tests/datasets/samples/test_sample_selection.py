@@ -109,6 +109,8 @@ def test_truth_values_and_uneven_lists_name_no_sample(tmp_path):
             door[[[1], [1, 2]]]
     with pytest.raises(tl.InvalidKeyTypeError, match="names no samples"):
         ds.delete([[1], [1, 2]])
+    with pytest.raises(tl.InvalidKeyTypeError, match=r"a mask names no samples; .*ds.sids\[mask\]"):
+        ds.delete(np.array([True, False, True]))
     with pytest.raises(tl.InvalidOptionError, match="are not sids"):
         ds.purge([[1], [1, 2]])
     assert len(ds) == 3
