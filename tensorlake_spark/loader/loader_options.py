@@ -123,16 +123,28 @@ def checked_options(
             )
     if not isinstance(on_error, str) or on_error not in ("raise", "skip"):
         raise InvalidOptionError(f"on_error={on_error!r:.80} is neither 'raise' nor 'skip'")
-    if not (transform is None or callable(transform) or isinstance(transform, Mapping)):
-        raise InvalidOptionError(
-            f"transform={transform!r:.80} is neither a function of a sample nor a mapping of columns to functions"
-        )
+    _check_transform(transform)
     drop_last = check_flag("drop_last", drop_last)
     return LoaderOptions(
         size, mode, buffer, whole("seed", seed, 0), number, world, splits, _workers(workers), transform,
         check_collate(collate), drop_last, byte_size(memory, "memory"),
         None if prefetch is None else whole("prefetch", prefetch, 1), on_error, cache,
     )  # fmt: skip
+
+
+def _check_transform(given: Any) -> None:
+    """Raise InvalidOptionError if it is no transform, or one is a class that has yet to be called."""
+    if not (given is None or callable(given) or isinstance(given, Mapping)):
+        raise InvalidOptionError(
+            f"transform={given!r:.80} is neither a function of a sample nor a mapping of columns to functions, such as "
+            "{'image': RandomFlip()}"
+        )
+    for one in given.values() if isinstance(given, Mapping) else [given]:
+        if isinstance(one, type) and hasattr(one, "region"):
+            name = one.__name__
+            raise InvalidOptionError(
+                f"transform={name} is a class of transforms of images; call it: {name}(...)"
+            )
 
 
 def whole(name: str, given: Any, least: int) -> int:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tensorlake_spark as tl
+from tensorlake_spark.loader import RandomFlip
 from tensorlake_spark.loader.loader_options import BUFFER_BYTES, checked_options
 
 
@@ -43,6 +44,8 @@ def test_ways_to_shuffle(given, mode, buffer):
         ({"on_error": "ignore"}, "on_error='ignore' is neither 'raise' nor 'skip'"),
         ({"collate": "padded"}, "collate='padded' is not one of pad, stack, list"),
         ({"transform": 5}, "transform=5 is neither a function of a sample"),
+        ({"transform": RandomFlip}, "transform=RandomFlip is a class of transforms of images; call it: RandomFlip(...)"),
+        ({"transform": {"x": RandomFlip}}, "transform=RandomFlip is a class"),
         ({"drop_last": 1}, "drop_last=1 is not True or False"),
         ({"seed": None}, "seed=None is not a whole number"),
     ],

@@ -48,7 +48,8 @@ class Compose:
         for transform in transforms:
             if isinstance(transform, type) or not isinstance(transform, ImageTransform):
                 raise InvalidOptionError(
-                    f"{transform!r:.80} is not a transform of images: it needs n_random, region and apply"
+                    f"{transform!r:.80} is not a transform of images, which has n_random, region and apply; give "
+                    "objects one after the other, as in Compose(Resize(256), RandomFlip())"
                 )
             flat += transform.transforms if isinstance(transform, Compose) else [transform]
         self.transforms: tuple[ImageTransform, ...] = tuple(flat)
