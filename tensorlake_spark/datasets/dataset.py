@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any
@@ -53,7 +54,7 @@ _LOOKED_AT = 100  # samples from which the columns of a new dataset are guessed
 
 
 def dataset(
-    uri: str,
+    uri: str | os.PathLike[str],
     schema: Mapping[str, Any] | None = None,
     storage_options: Mapping[str, str] | None = None,
     version: int | str | None = None,
@@ -68,7 +69,7 @@ def dataset(
 
     Parameters
     ----------
-    uri : str
+    uri : str or path
         A local path, or a URL such as ``s3://bucket/coco``.
     schema : mapping of str to Type, optional
         The columns of a new dataset: types of `tensorlake_spark.types`, or NumPy's names of dtypes. A name may have

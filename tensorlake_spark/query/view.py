@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -317,14 +318,9 @@ class View:
         return made
 
     def __repr__(self) -> str:
-        shown = f"{self.text:.100}" if len(self.text) <= 100 else f"{self.text[:97]}..."
-        rows = (
-            f"{self._state.known} rows"
-            if self._chosen is None and self._state.known is not None
-            else "not run yet"
-        )
-        if self._chosen is not None:
-            rows = f"{len(self._chosen)} rows"
+        shown = self.text if len(self.text) <= 100 else f"{self.text[:97]}..."
+        known = self._state.known if self._chosen is None else len(self._chosen)
+        rows = "not run yet" if known is None else f"{known} rows"
         return f"<View {rows}, columns {', '.join(self.names)}: {shown}>"
 
     def _repr_html_(self) -> str:
@@ -392,7 +388,7 @@ class View:
 
     def materialize(
         self,
-        uri: str,
+        uri: str | os.PathLike[str],
         workers: Any = None,
         *,
         types: Mapping[str, Any] | None = None,
@@ -408,7 +404,7 @@ class View:
 
         Parameters
         ----------
-        uri : str
+        uri : str or path
             A place without a table. A name without a slash is a folder beside the view's dataset.
         workers : int or SparkSession, optional
             A number of threads, or a Spark session whose executors copy and compute.

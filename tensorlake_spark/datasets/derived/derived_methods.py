@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -100,7 +101,7 @@ class DerivedMethods(MaintenanceMethods):
 
     def copy(
         self,
-        uri: str,
+        uri: str | os.PathLike[str],
         samples: Any = None,
         columns: Sequence[str] | None = None,
         *,
@@ -117,7 +118,7 @@ class DerivedMethods(MaintenanceMethods):
 
         Parameters
         ----------
-        uri : str
+        uri : str or path
             A place without a table.
         samples : sequence of int, or str, optional
             Sids in the order of the new samples; a sid may occur twice. Or a condition, as for `to_arrow`. All by

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -66,6 +66,12 @@ class Storage:
 
     uri: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    if TYPE_CHECKING:  # a path becomes a text
+
+        def __init__(
+            self, uri: str | os.PathLike[str], options: Mapping[str, str] = ...
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         try:

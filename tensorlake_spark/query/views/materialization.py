@@ -37,7 +37,7 @@ Array = np.ndarray[Any, Any]
 
 def materialized(
     view: View,
-    uri: str,
+    uri: str | os.PathLike[str],
     workers: Any,
     types: Mapping[str, Any],
     links: str,

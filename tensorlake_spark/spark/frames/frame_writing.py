@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -52,7 +53,7 @@ logger = logging.getLogger("tensorlake_spark")
 )
 def write_samples(
     df: DataFrame,
-    uri: str,
+    uri: str | os.PathLike[str],
     schema: Mapping[str, Any] | None = None,
     *,
     storage_options: Mapping[str, str] | None = None,
@@ -70,7 +71,7 @@ def write_samples(
     ----------
     df : DataFrame
         A column that the dataset has and the DataFrame has not is null.
-    uri : str
+    uri : str or path
         The dataset.
     schema : mapping of str to Type, optional
         Its columns, as for `dataset`. A dataset that is there has to agree. Without it, a new dataset has the types

@@ -56,7 +56,7 @@ class RankLoader:
 
 
 def loader(
-    of: Dataset | str,
+    of: Dataset | str | os.PathLike[str],
     batch_size: int,
     *,
     version: int | str | None = None,
@@ -69,7 +69,7 @@ def loader(
 
     Parameters
     ----------
-    of : Dataset or str
+    of : Dataset, str or path
         A dataset, whose version is read, or where one is.
     batch_size : int
         Samples of one process's batch.

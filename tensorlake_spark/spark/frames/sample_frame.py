@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 )
 def samples(
     session: SparkSession,
-    uri: str,
+    uri: str | os.PathLike[str],
     columns: Sequence[str] | None = None,
     where: str | None = None,
     version: int | str | None = None,
@@ -72,7 +73,7 @@ def samples(
     ----------
     session : SparkSession
         A session with Delta.
-    uri : str
+    uri : str or path
         The dataset: a path or a URL.
     columns : sequence of str, optional
         Names of columns, with ``/`` between groups. The name of a group means all its columns. By default all.
