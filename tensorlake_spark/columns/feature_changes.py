@@ -30,7 +30,7 @@ from tensorlake_spark.layouts.coding.chain import TRANSPOSE
 from tensorlake_spark.layouts.coding.codec import codec_of, encode
 from tensorlake_spark.layouts.coding.codec_choice import BY_TRYING
 from tensorlake_spark.rows.metadata import Meta
-from tensorlake_spark.tensor.labels import labels_of
+from tensorlake_spark.tensor.label_input import labels_of
 from tensorlake_spark.tensor.spec import TensorSpec
 from tensorlake_spark.writing import write
 from tensorlake_spark.writing.options import WriteOptions, check_codec_dtype, named_codec

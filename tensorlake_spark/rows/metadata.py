@@ -19,7 +19,7 @@ from tensorlake_spark.errors import (
 )
 from tensorlake_spark.rows.checksum import crc_with_text
 from tensorlake_spark.rows.row import CORNER, SCHEMA, Totals, block_of
-from tensorlake_spark.tensor.labels import Listed, Unread, labels_of
+from tensorlake_spark.tensor.labels import Unread, stored_labels
 from tensorlake_spark.tensor.spec import FORMAT_VERSION, TensorSpec, dtype_name, dtype_of
 
 
@@ -227,10 +227,7 @@ def _spec_of(row: Mapping[str, Any], body: Mapping[str, Any]) -> TensorSpec:
         axes=None if body["axes"] is None else tuple(body["axes"]),
         attrs=body["attrs"],
         params=body.get("params", {}),
-        labels={
-            name: Listed.stored(value) if type(value) is list else labels_of(value)
-            for name, value in body.get("labels", {}).items()
-        },
+        labels={name: stored_labels(value) for name, value in body.get("labels", {}).items()},
     )
     if len(spec.segments) != spec.ndim or any(s[:1] != (0,) for s in spec.segments):
         raise ValueError(f"{body['segments']!r:.80} are no segments of shape {spec.shape}")

@@ -3,5 +3,6 @@
 Begin with `spec`: shape, dtype, layout.
 May import ``ops``, ``indexing`` and ``errors``; knows neither files nor rows.
 
-`sparse` has `SparseTensor`, `labels` what stands for the indices of an axis.
+`sparse` has `SparseTensor`, `labels` what stands for the indices of an axis, and `label_input` reads labels that a
+user gives.
 """

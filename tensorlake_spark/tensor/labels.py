@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,7 +23,8 @@ from tensorlake_spark.errors import (
 )
 
 _SORTS = (str, int, float, bool)
-_KINDS = {*_SORTS}
+KINDS = {*_SORTS}
+"""The types of labels."""
 _FEW = 4  # labels that are looked for one by one
 _UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns")
 
@@ -130,7 +131,7 @@ class Listed:
             first = 0 if label.start is None else self.index(label.start, length)
             last = len(self.values) - 1 if label.stop is None else self.index(label.stop, length)
             return slice(first, last + 1)
-        if isinstance(label, np.ndarray):
+        if _is_array(label):
             label = label.tolist()
         if isinstance(label, (list, tuple)):
             found = self.places(label)
@@ -241,7 +242,7 @@ class Regular:
             first = 0 if label.start is None else self._span(label.start)[0]
             stop = length if label.stop is None else self._span(label.stop)[1]
             return slice(max(first, 0), max(stop, 0))
-        if isinstance(label, (list, tuple, np.ndarray)):
+        if isinstance(label, (list, tuple)) or _is_array(label):
             return np.array(
                 [self._there(one, self._span(one)[0], length) for one in label], np.int64
             )
@@ -357,94 +358,48 @@ class Unread(Listed):
 
 def _check_kinds(values: Sequence[Any]) -> None:
     """Raise InvalidTensorError if one is no label."""
-    if not {*map(type, values)} <= _KINDS:  # of ten thousand names, quickly
+    if not {*map(type, values)} <= KINDS:  # of ten thousand names, quickly
         for value in values:
             if not isinstance(value, _SORTS):
                 raise InvalidTensorError(f"label {value!r:.80} is not a string, number or bool")
 
 
-def labels_of(value: Any) -> Labels:
-    """Return labels from what a user gives, or the metadata row has.
+def _is_array(value: Any) -> bool:
+    """Whether it is an array, also one of another library, such as a Series."""
+    return hasattr(value, "__array__") and not isinstance(value, np.generic)
+
+
+def stored_labels(value: Any) -> Labels:
+    """Return labels from what the metadata row has: a list, bins, or labels that are not read yet.
 
     Raises
     ------
     InvalidTensorError
-        If they are neither a sequence of labels nor regular bins.
+        If they are none of these.
+    """
+    if isinstance(value, Listed):
+        return value
+    if isinstance(value, list):
+        return Listed.stored(value)
+    return regular_of(value)
+
+
+def regular_of(value: Any) -> Regular:
+    """Return bins from their start, step and unit.
+
+    Raises
+    ------
+    InvalidTensorError
+        If they are no bins.
 
     Examples
     --------
-    >>> labels_of(["a", "b"]), labels_of({"start": 0.0, "step": 0.5})
-    (Listed(values=('a', 'b')), Regular(start=0.0, step=0.5, unit=None))
+    >>> regular_of({"start": 0, "step": 5})
+    Regular(start=0, step=5, unit=None)
     """
-    if isinstance(value, (Listed, Regular)):
-        return value
-    if isinstance(value, Mapping):
-        try:
-            return Regular(**value)
-        except TypeError:
-            raise InvalidTensorError(
-                f"{dict(value)!r} are not regular bins: give start, step and, for time, unit"
-            ) from None
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        if {*map(type, value)} <= _KINDS:
-            return Listed(tuple(value))
-        return Listed(tuple(v.item() if isinstance(v, np.generic) else v for v in value))
-    raise InvalidTensorError(f"labels are a list or regular bins, not {type(value).__name__}")
-
-
-def check_labels(
-    labels: Mapping[str, Any], axes: Sequence[str] | None, shape: Sequence[int]
-) -> dict[str, Labels]:
-    """Return labels by axis name, if they fit a tensor.
-
-    Raises
-    ------
-    InvalidTensorError
-        If an axis is unknown, or has another number of labels than its length.
-    """
-    out = {}
-    for name, value in labels.items():
-        if axes is None or name not in axes:
-            raise InvalidTensorError(
-                f"labels for axis {name!r}{did_you_mean(str(name), axes or ())}; the axes are "
-                f"{tuple(axes) if axes else 'not named'}"
-            )
-        try:
-            found = labels_of(value)
-        except InvalidTensorError as error:
-            raise InvalidTensorError(f"labels for axis {name!r}: {error}") from error
-        length = shape[list(axes).index(name)]
-        if isinstance(found, Listed) and len(found.values) != length:
-            raise InvalidTensorError(
-                f"{len(found.values)} labels for axis {name!r} of length {length}"
-            )
-        if isinstance(found, Listed):
-            _check_finite(name, found.values)
-        if isinstance(found, Regular) and not _has_start(found):
-            kind = "number" if found.unit is None else "time such as '2024-01-31'"
-            raise InvalidTensorError(
-                f"labels for axis {name!r}: bins start at a {kind}, not at {found.start!r}"
-            )
-        out[name] = found
-    return out
-
-
-def _check_finite(axis: str, values: Sequence[Any]) -> None:
-    """Raise InvalidTensorError if a label is NaN, which nothing equals, or infinite, which JSON does not have."""
-    for value in values:
-        if isinstance(value, float) and not math.isfinite(value):
-            raise InvalidTensorError(
-                f"labels for axis {axis!r}: label {value!r} is not finite; give a finite number or a string such as "
-                "'nan'"
-            )
-
-
-def _has_start(bins: Regular) -> bool:
-    """Whether bins begin somewhere: other ones could be written, and nothing be found by them."""
     try:
-        first = bins.array(1)[0]
-        return bool(math.isfinite(first) if bins.unit is None else not np.isnat(first))
-    except (ValueError, TypeError):
-        return False
+        return Regular(**value)
+    except TypeError:
+        raise InvalidTensorError(
+            f"{value!r:.80} are not regular bins: give start, step (a number) and, for time, unit"
+        ) from None

@@ -21,7 +21,8 @@ from tensorlake_spark.layouts.ftsf import paper_block
 from tensorlake_spark.layouts.quantization.kinds import agrees, quantization_in
 from tensorlake_spark.reading.read import read
 from tensorlake_spark.rows.metadata import Meta
-from tensorlake_spark.tensor.labels import Labels, Listed, check_labels, labels_of
+from tensorlake_spark.tensor.label_input import check_labels, labels_of
+from tensorlake_spark.tensor.labels import Labels, Listed
 from tensorlake_spark.tensor.sparse import SparseTensor
 from tensorlake_spark.tensor.spec import TensorSpec, check_axes, fill_bytes
 from tensorlake_spark.writing.options import WriteOptions, checked_block

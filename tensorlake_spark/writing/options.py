@@ -29,7 +29,7 @@ from tensorlake_spark.layouts.quantization.kinds import (
     quantization_of,
     stored_dtype,
 )
-from tensorlake_spark.tensor.labels import check_labels
+from tensorlake_spark.tensor.label_input import check_labels
 from tensorlake_spark.tensor.spec import TensorSpec, check_axes, check_id, fill_bytes, native
 from tensorlake_spark.writing.app_transaction import check_transaction
 from tensorlake_spark.writing.source import Source, native_dtype

@@ -9,7 +9,7 @@ import pytest
 import tensorlake_spark as tl
 from tensorlake_spark.rows.metadata import META_COLUMNS, meta_batch, meta_crc, meta_row, read_meta
 from tensorlake_spark.rows.row import SCHEMA, Totals
-from tensorlake_spark.tensor.labels import labels_of
+from tensorlake_spark.tensor.label_input import labels_of
 from tensorlake_spark.tensor.spec import TensorSpec
 
 PLAIN = TensorSpec("x", (5, 6), np.dtype("i4"), "ftsf", (2, 3))

@@ -4,10 +4,11 @@ import json
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.tensor.labels import Listed, Regular, Unread, labels_of
+from tensorlake_spark.tensor.labels import Listed, Regular, Unread
 
 DAYS = {"start": "2013-01-01", "step": 1, "unit": "D"}
 
@@ -27,6 +28,9 @@ def test_look_ups(flights, lake):
     assert flights.sel(carrier="UA").todense().tolist() == [3, 0]
     assert flights.sel(carrier=slice("AA", "DL"), day="2013-01-02").todense().tolist() == [4, 5]
     assert flights.sel(carrier=["UA", "AA"])[0].todense().tolist() == [3, 0]
+    assert flights.sel(carrier=pd.Series(["UA", "AA"]))[0].todense().tolist() == [3, 0]
+    days = pd.date_range("2013-01-02", "2013-01-02")
+    assert flights.sel(day=days, carrier="DL").todense().tolist() == [5]
     assert flights.sel(day=np.datetime64("2013-01-02"), carrier="DL") == 5
     again = tl.open(lake.uri)["f"]
     assert again.labels("carrier").tolist() == ["AA", "DL", "UA"], "kept in the table"
@@ -105,27 +109,6 @@ def test_bins_of_integers_are_exact(start, step):
     assert ids.array(0).tolist() == ids.places(np.zeros(0, "i8")).tolist() == []
 
 
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
-        ({"b": ["x"]}, "labels for axis 'b'"),
-        ({"a": ["x"]}, "1 labels for axis 'a' of length 2"),
-        ({"a": ["x", "x"]}, "axis 'a': labels of an axis repeat themselves: 'x' is there twice"),
-        ({"a": [1.0, float("nan")]}, "axis 'a': label nan is not finite"),
-        ({"a": ["x", -float("inf")]}, "axis 'a': label -inf is not finite"),
-        ({"a": ["x", None]}, "None is not a string"),
-        ({"a": "xy"}, "not str"),
-        ({"a": {"start": 0}}, "not regular bins"),
-        ({"a": {"start": 0, "step": 0}}, "length above 0"),
-        ({"a": {"start": "2013", "step": 1, "unit": "hour"}}, "unknown unit of time 'hour'"),
-    ],
-)
-def test_labels_that_do_not_fit(lake, labels, message):
-    with pytest.raises(tl.InvalidTensorError, match=message):
-        lake.write("x", np.ones((2, 3)), axes=("a", "c"), labels=labels)
-    assert "x" not in lake
-
-
 def test_appends_bring_labels_of_their_own(flights, lake):
     more = tl.SparseTensor([[2], [3]], [9], (3, 4))
     with pytest.raises(tl.InvalidTensorError, match="3 labels for axis 'carrier' of length 4"):
@@ -138,30 +121,6 @@ def test_appends_bring_labels_of_their_own(flights, lake):
     ref = lake.write("f", column, mode="append", axis=1, labels={"carrier": ["ZZ"]})
     assert ref.labels("carrier").tolist() == ["AA", "DL", "UA", "WN", "ZZ"]
     assert ref.sel(carrier="ZZ", day="2013-01-01") == 1
-
-
-def test_what_labels_are_made_of():
-    assert labels_of(np.array(["a", "b"])) == Listed(("a", "b"))
-    assert labels_of([np.int64(3)]).to_json() == [3]
-    assert labels_of(Regular(0.0, 0.5)).to_json() == {"start": 0.0, "step": 0.5, "unit": None}
-
-
-@pytest.mark.parametrize(
-    ("bins", "says"),
-    [
-        (
-            {"start": "spring", "step": 1, "unit": "D"},
-            "a time such as '2024-01-31', not at 'spring'",
-        ),
-        ({"start": None, "step": 1, "unit": "D"}, "a time such as '2024-01-31', not at None"),
-        ({"start": "x", "step": 0.5}, "a number, not at 'x'"),
-        ({"start": float("nan"), "step": 0.5}, "a number, not at nan"),
-    ],
-)
-def test_bins_that_start_nowhere_are_not_written(lake, bins, says):
-    with pytest.raises(tl.InvalidTensorError, match=says):
-        lake.write("x", np.ones(3), axes=("day",), labels={"day": bins})
-    assert list(lake) == []
 
 
 def test_many_labels_are_found_at_once():

@@ -20,7 +20,7 @@ from tensorlake_spark.spark.source.source_options import SparkWriteOptions
 from tensorlake_spark.spark.source.write.cells import Cells
 from tensorlake_spark.spark.source.write.dense_cells import ChunkBuilder
 from tensorlake_spark.spark.source.write.direct_write import save
-from tensorlake_spark.tensor.labels import check_labels
+from tensorlake_spark.tensor.label_input import check_labels
 from tensorlake_spark.writing.options import new_spec
 from tensorlake_spark.writing.source import ArraySource
 

@@ -35,7 +35,7 @@ from tensorlake_spark.spark.source.write.conversion import cells_as_chunks
 from tensorlake_spark.spark.source.write.grouping import usual_block
 from tensorlake_spark.spark.source.write.input_format import InputForm, first_place
 from tensorlake_spark.spark.source.write.uniqueness import check_unique
-from tensorlake_spark.tensor.labels import check_labels
+from tensorlake_spark.tensor.label_input import check_labels
 from tensorlake_spark.tensor.sparse import SparseTensor
 from tensorlake_spark.tensor.spec import TensorSpec
 from tensorlake_spark.writing.append import check_kept, longer_labels

@@ -26,7 +26,7 @@ from tensorlake_spark.spark.source.write.conversion import slabs_anew
 from tensorlake_spark.spark.source.write.extents import check_disjoint, check_full, extent
 from tensorlake_spark.spark.source.write.grouping import usual_block
 from tensorlake_spark.spark.source.write.input_format import InputForm, encode_region, first_place
-from tensorlake_spark.tensor.labels import check_labels
+from tensorlake_spark.tensor.label_input import check_labels
 from tensorlake_spark.tensor.spec import TensorSpec, check_id, fill_bytes
 from tensorlake_spark.writing.append import check_append, longer_labels
 from tensorlake_spark.writing.options import WriteOptions, auto_layout, new_spec, tell_layout
