@@ -27,6 +27,10 @@ class Computing(ReductionMethods):
     `TensorRef`.
     """
 
+    __pandas_priority__ = (
+        5000  # above those of pandas, which would take the tensor for a list of rows
+    )
+
     def _gathered(self, mapped: Mapped) -> Any:
         """Return an elementwise result in memory: here computed by this process."""
         return mapped.computed()

@@ -1,6 +1,7 @@
 """NumPy's functions, ufuncs and operators on stored tensors, and results that go to the lake."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 import sparse
@@ -197,3 +198,12 @@ def test_sparse_arrays_of_other_packages_are_operands(lake, layout, make):
     for call in (lambda: ref * [[None] * 4], lambda: ref.ttv([None] * 4, 1), lambda: ref.dot("a")):
         with pytest.raises(TypeError, match=r"dtype (object|<U1)"):
             call()
+
+
+def test_what_pandas_has_counts_as_an_array_on_either_side(ref, array):
+    row, table = pd.Series(np.arange(5)), pd.DataFrame(np.ones((6, 5), int))
+    for other in (row, table):
+        values = other.to_numpy()
+        np.testing.assert_array_equal(ref * other, array * values, strict=True)
+        np.testing.assert_array_equal(other - ref, values - array, strict=True)
+        np.testing.assert_array_equal(other < ref.view[:], values < array, strict=True)

@@ -55,6 +55,9 @@ class Arithmetic(Interchange, ArrayFunctions):
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]
     __array_priority__ = 100  # of matrices that know no __array_ufunc__, before their own 10
+    __pandas_priority__ = (
+        5000  # above those of pandas, which would take the tensor for a list of rows
+    )
 
     __add__, __radd__ = _both(np.add)
     __sub__, __rsub__ = _both(np.subtract)
@@ -133,7 +136,10 @@ class Arithmetic(Interchange, ArrayFunctions):
         sparse = self._sparse_of(data)
         if sparse is not None:
             return sparse
-        if not isinstance(data, (np.ndarray, np.generic)) and hasattr(data, "__array_ufunc__"):
+        is_array = isinstance(data, (np.ndarray, np.generic)) or hasattr(
+            data, "__pandas_priority__"
+        )
+        if not is_array and hasattr(data, "__array_ufunc__"):
             return NotImplemented  # it knows best
         array = np.asarray(data)
         return NotImplemented if array.dtype.kind == "O" else array

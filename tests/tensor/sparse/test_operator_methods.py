@@ -3,6 +3,7 @@
 import operator
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from examples import times
@@ -144,3 +145,19 @@ def test_dtypes_that_numpy_refuses_are_named():
     for call in (lambda: x & 1, lambda: ~x, lambda: np.left_shift(x, x)):
         with pytest.raises(tl.UnsupportedDtypeError, match=r"np\.\w+ of float64.*astype"):
             call()
+
+
+@pytest.mark.parametrize(
+    "other", [pd.Series([1.0, 2.0, 3.0]), pd.Index([1, 2, 3]), pd.DataFrame(np.arange(9.0).reshape(3, 3))],
+    ids=lambda one: type(one).__name__,
+)  # fmt: skip
+@pytest.mark.parametrize("function", [operator.add, operator.sub, operator.mul, operator.eq])
+def test_what_pandas_has_counts_as_an_array(function, other):
+    array = np.diag([4.0, 0, 6])
+    x, values = tl.SparseTensor.from_dense(array), np.asarray(other)
+    for got, wanted in (
+        (function(x, other), function(array, values)),
+        (function(other, x), function(values, array)),
+    ):
+        got = got.todense() if isinstance(got, tl.SparseTensor) else got
+        np.testing.assert_array_equal(got, wanted, strict=True)
