@@ -138,9 +138,13 @@ class ReadOptions:
             )
         flags = {name: given.get(name, "false").lower() for name in ("labels", "pushFilters")}
         for name, flag in flags.items():
-            if flag not in ("true", "false") or (flag == "true" and view != "cells"):
+            if flag not in ("true", "false"):
                 raise InvalidOptionError(
-                    f"option {name}={given[name]!r} is 'true' or 'false', and goes with view='cells'"
+                    f"option {name}={given[name]!r} is neither 'true' nor 'false'"
+                )
+            if flag == "true" and view != "cells":
+                raise InvalidOptionError(
+                    f"option {name}={given[name]!r} goes with view='cells', not with {view!r}"
                 )
         odd = [name for name in ("id", "slice") if view == "catalog" and name in given]
         if odd:

@@ -73,9 +73,15 @@ def test_labels_of_different_types_are_shown_as_text(spark, lake):
     assert sorted(tuple(row) for row in rows) == [("2", 0), ("True", 7), ("x", 0)]
 
 
-@pytest.mark.parametrize("options", [{"labels": "yes"}, {"labels": "true", "view": "blocks"}])
-def test_what_the_option_may_be(spark, lake, options):
-    with pytest.raises(Exception, match="'true' or 'false', and goes with view='cells'"):
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"labels": "yes"}, "labels='yes' is neither 'true' nor 'false'"),
+        ({"labels": "true", "view": "blocks"}, "goes with view='cells', not with 'blocks'"),
+    ],
+)
+def test_what_the_option_may_be(spark, lake, options, says):
+    with pytest.raises(Exception, match=says):
         spark.read.format("tensor").options(**{"id": "sparse", "view": "cells", **options}).load(
             lake.uri
         )

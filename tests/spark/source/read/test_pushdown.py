@@ -150,9 +150,16 @@ def test_the_setting_that_it_needs_is_named(spark, path):
         read(spark, path, id="x", pushFilters="true").filter("i0 = 3").collect()
 
 
-@pytest.mark.parametrize("wrong", [{"view": "blocks"}, {"view": "catalog"}, {"pushfilters": "yes"}])
-def test_it_goes_with_cells_only(wrong):
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"view": "blocks"}, "goes with view='cells', not with 'blocks'"),
+        ({"view": "catalog"}, "goes with view='cells', not with 'catalog'"),
+        ({"pushfilters": "yes"}, "is neither 'true' nor 'false'"),
+    ],
+)
+def test_it_goes_with_cells_only(wrong, says):
     given = {"path": "lake", "id": "x", "view": "cells", "pushfilters": "true"}
-    with pytest.raises(tl.InvalidOptionError, match=r"pushFilters=.*goes with view='cells'"):
+    with pytest.raises(tl.InvalidOptionError, match=rf"pushFilters=.*{says}"):
         ReadOptions.parse({**given, **wrong})
     assert not ReadOptions.parse({**given, "pushfilters": "False"}).push_filters
