@@ -134,9 +134,10 @@ def _file(path: str, is_url: bool) -> LinkUrl:
             f"the link file:{path:.300} names another machine; write file:///path, or the path"
         )
     if not os.path.isabs(path):
+        whole = "expanduser" if path.startswith("~") else "abspath"
         raise InvalidLinkError(
             f"the link {path!r:.300} is a relative path, which means another file to another process; give "
-            "os.path.abspath(...) of it"
+            f"os.path.{whole}(...) of it"
         )
     return LinkUrl("file", path)
 

@@ -89,5 +89,7 @@ def test_credentials_are_refused_and_not_shown(url):
 def test_errors_are_those_of_the_package():
     with pytest.raises(TensorLakeError, match=r"os.path.abspath"):
         parse_link("photos/a.jpg")
+    with pytest.raises(TensorLakeError, match=r"os.path.expanduser"):
+        parse_link("~/photos/a.jpg")
     assert issubclass(InvalidLinkError, ValueError)
     assert tl is not None
