@@ -94,8 +94,8 @@ add_uri(parser)
 job_progress.add_option(parser)
 
 _DEFAULTS = defaults_of(parser, progress=job_progress.EVERY)
-_OF_LAKES = ("id", "zorder", "rechunk", "recode", "layout", "quantize", "min_files", "max_bytes")
 _ANEW = ("rechunk", "recode", "layout", "quantize")
+_OF_LAKES = ("id", "zorder", *_ANEW, "min_files", "max_bytes", "dry_run")
 
 PIECE_BYTES = 128 << 20
 """What a task writes anew of a large tensor: about a file."""
@@ -155,8 +155,6 @@ def _check_anew(args: argparse.Namespace) -> None:
 def _optimize_dataset(snapshot: Snapshot, args: argparse.Namespace) -> dict[str, Any]:
     """Bring files of a dataset together, and tell how many there were and are."""
     before = len(snapshot.files.path)
-    if args.dry_run:
-        raise InvalidOptionError("--dry-run is for lakes; of a dataset only the log tells")
     after = optimize_dataset(snapshot.storage, None, args.target_bytes)
     files = len(after.files.path)
     print(

@@ -79,8 +79,9 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
         if args.uploads:
             lake = tl.open(storage.uri, storage_options=storage.options)
             gone["uploads"] = lake.abort_uploads(args.retention_hours, dry_run=args.dry_run)
-        for kind, names in gone.items():
-            print("\n".join([*names, f"{len(names)} {kind} {would} deleted"]))
+        for kind, done in (("files", "deleted"), ("uploads", "aborted")):
+            if kind in gone:
+                print("\n".join([*gone[kind], f"{len(gone[kind])} {kind} {would} {done}"]))
         counts = {kind: len(names) for kind, names in gone.items()}
         return {"status": "planned" if args.dry_run else "done", **counts}
 

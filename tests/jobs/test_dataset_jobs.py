@@ -130,7 +130,7 @@ def test_optimize_and_vacuum_of_a_dataset(ds, run_job, tmp_path):
     ("job", "given", "says"),
     [
         (optimize, ("--zorder", "x"), "--zorder is for lakes"),
-        (optimize, ("--dry-run",), "--dry-run is for lakes"),
+        (optimize, ("--dry-run",), "--dry-run is for lakes, and this table is a dataset"),
         (vacuum, ("--uploads",), "--uploads is for lakes"),
     ],
 )

@@ -301,6 +301,8 @@ def test_vacuum(lake, model, run_job):
     done = run_job(vacuum, "--table", lake.uri, "--retention-hours", 0)
     assert (done.json["status"], done.json["files"]) == ("done", 8)
     assert done.out.count(".parquet") == 8
+    assert "8 files were deleted" in done.out
+    assert "0 uploads were aborted" in run_job(vacuum, "--table", lake.uri, "--uploads").out
     check(lake, model)
 
 
