@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from tensorlake_spark.errors import InvalidTensorError
+from tensorlake_spark.errors import InvalidTensorError, UnsupportedDtypeError
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.tensor.sparse import SparseTensor, array_of, check_unmasked, sparse_of
 from tensorlake_spark.tensor.spec import dtype_name, native
@@ -333,6 +334,11 @@ def source_of(data: Any, axis: int = 0) -> Source:
     >>> source_of([[1, 2], [3, 4]]).shape
     (2, 2)
     """
+    if isinstance(data, (str, os.PathLike)):
+        raise UnsupportedDtypeError(
+            f"{data!r:.80} is no array; read a file first, such as one of NumPy by np.load(path, mmap_mode='r'), or "
+            "give it to the job ingest"
+        )
     source: Source
     sparse = sparse_of(data)
     if sparse is not None:

@@ -1,5 +1,7 @@
 """What can be written, as regions: together they are the array, and each is cut between blocks."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -164,3 +166,10 @@ def test_masked_parts_of_lazy_arrays_and_of_iterators():
     slabs = source_of(iter([X, MASKED]))
     with pytest.raises(tl.InvalidTensorError, match="elements are masked; fill them"):
         [*slabs.regions((1, 1, 1))]
+
+
+@pytest.mark.parametrize("data", ["photos.npy", Path("photos.npy")], ids=["text", "path"])
+def test_the_name_of_a_file_is_no_array(lake, data):
+    with pytest.raises(tl.UnsupportedDtypeError, match=r"photos\.npy'?\)? is no array; .*np\.load"):
+        lake.write("x", data)
+    assert "x" not in lake
