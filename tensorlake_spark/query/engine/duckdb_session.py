@@ -167,11 +167,15 @@ class DuckSession:
             raise InvalidQueryError(self._untaken(parameters or {}) or _said(error)) from error
 
     def _untaken(self, parameters: Mapping[str, Any]) -> str:
-        """Return which parameter DuckDB does not take, empty if it takes all; it does not say itself."""
+        """Return which parameter is of a type that DuckDB does not take, empty if none is; it names none itself."""
         for name, value in parameters.items():
             try:
                 self._connection.sql("SELECT $1", params=[value])
-            except self._error:
+            except self._error as error:
+                if "transform python value" not in str(
+                    error
+                ):  # of a number that is too large it says that
+                    continue
                 return (
                     f"the parameter :{name} is {type(value).__name__}, which is no value of SQL; give a number, a "
                     "text, a time, or a list of these"

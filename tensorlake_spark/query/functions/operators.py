@@ -29,6 +29,9 @@ from tensorlake_spark.query.functions.row_values import (
 _PLAIN = (bool, int, float, complex)
 """Numbers of Python: they take the dtype of the array that they stand beside, and so does what is computed of them."""
 
+_FEW = 16
+"""Values of a list that are compared one by one; with more, a set is faster."""
+
 _IN_UNITS = (
     np.add, np.subtract, np.remainder, np.maximum, np.minimum, np.equal, np.not_equal, np.less, np.less_equal,
     np.greater, np.greater_equal,
@@ -274,14 +277,18 @@ def among(values: Values, options: Sequence[Values], rows: int) -> Values:
     array([False,  True])
     """
     listed: list[Values] = []
+    found: list[bool | None] | None = None
     for option in options:
         if isinstance(option, Constant) and np.ndim(option.value) == 1:
-            listed += [Constant(one) for one in np.asarray(option.value)]
+            array = np.asarray(option.value)
+            found = _in_set(values, array, rows) if len(options) == 1 else None
+            listed += [Constant(one) for one in (array if found is None else ())]
         else:
             listed.append(option)
+    if found is not None:
+        return from_truth(found)
     if not listed:
         return applied(lambda x: np.zeros(np.shape(x), bool), [values], rows)
-    found: list[bool | None] | None = None
     for option in listed:
         same = applied(np.equal, [values, option], rows)
         if not is_flat(same):
@@ -291,6 +298,18 @@ def among(values: Values, options: Sequence[Values], rows: int) -> Values:
         now = truth(expanded(same, rows), rows)
         found = now if found is None else [_either(a, b) for a, b in zip(found, now, strict=True)]
     return from_truth(found or [])
+
+
+def _in_set(values: Values, options: Array, rows: int) -> list[bool | None] | None:
+    """Return whether values are in a long list of numbers or texts, None if they have to be compared one by one."""
+    if len(options) <= _FEW or options.dtype.kind not in "iufU" or not is_flat(values):
+        return None
+    items = list(items_of(values, rows))
+    is_text = options.dtype.kind == "U"
+    if any(item is not None and isinstance(item, str) != is_text for item in items):
+        return None  # the comparison says what does not go together
+    wanted = {*options.tolist()}
+    return [None if item is None else bool(item in wanted) for item in items]
 
 
 def _either(left: bool | None, right: bool | None) -> bool | None:

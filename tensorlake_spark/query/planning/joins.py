@@ -63,7 +63,7 @@ def _joined(select: SelectPlanner, join: Any) -> tuple[Any, list[Any]]:
             *[_same(select, join, before, table, name, side) for name in using], copy=False
         )
     elif join.args.get("on") is not None:
-        on = scope.with_class_numbers(select.resolved(join.args["on"]))
+        on = scope.with_values(select.resolved(join.args["on"]))
         parts = conjuncts(on)
         tensors = [one for one in parts if has_tensors(one, select.parameters)]
         if tensors:

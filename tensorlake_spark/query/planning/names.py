@@ -12,7 +12,9 @@ from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.datasets.types.class_label import classes_in
 from tensorlake_spark.errors import did_you_mean
 from tensorlake_spark.query.language.class_names import with_class_numbers
+from tensorlake_spark.query.language.listed_values import with_listed
 from tensorlake_spark.query.language.mistakes import mistake, no_table
+from tensorlake_spark.query.planning.tensor_work import SCALAR, kind_of
 from tensorlake_spark.query.sources.source_columns import (
     Lazy,
     Leaf,
@@ -265,10 +267,13 @@ class Scope:
                     out.append((named.name, self.node_of(output)))
         return out
 
-    # ------------------------------------------------------------------ classes
+    # ------------------------------------------------------------------ values
 
-    def with_class_numbers(self, node: Any) -> Any:
-        """Replace names of classes by their numbers where they are compared with such a column.
+    def with_values(self, node: Any) -> Any:
+        """Replace names of classes by their numbers where they are compared with such a column, and lists after IN.
+
+        A list that a parameter brings becomes its values, so that DuckDB looks them up, and skips row groups. Beside
+        tensors it stays an array.
 
         Raises
         ------
@@ -282,7 +287,8 @@ class Scope:
                 return classes_in(leaf.source.dataset.schema.get(leaf.column))
             return classes_in(self.type_of(one))
 
-        return with_class_numbers(self.sql, node, classes_of, self.parameters)
+        node = with_class_numbers(self.sql, node, classes_of, self.parameters)
+        return with_listed(node, self.parameters, lambda of: kind_of(of, self.parameters) == SCALAR)
 
 
 def stored_node(ref: Ref) -> Any:

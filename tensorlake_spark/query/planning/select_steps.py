@@ -258,7 +258,7 @@ class SelectSteps(SelectText):
             node = waiting.pop()
             if isinstance(node, exp.Query):
                 continue
-            if lazy_text(self.scope.with_class_numbers(self.resolved(node, True))) in selected:
+            if lazy_text(self.scope.with_values(self.resolved(node, True))) in selected:
                 continue
             if isinstance(node, (exp.Column, exp.Dot)):
                 said, remedy = NOT_SELECTED

@@ -144,7 +144,7 @@ class SelectText:
                 self._read_star(star, item)
                 continue
             inner = item.this if isinstance(item, exp.Alias) else item
-            node = self.scope.with_class_numbers(self.resolved(inner))
+            node = self.scope.with_values(self.resolved(inner))
             if isinstance(item, exp.Alias):
                 name = item.alias
                 self.scope.aliases[name.casefold()] = node
@@ -195,7 +195,7 @@ class SelectText:
 
     def _clause(self, key: str, aliases: bool) -> Any:
         node = self.node.args.get(key)
-        return None if node is None else self.scope.with_class_numbers(self.resolved(node, aliases))
+        return None if node is None else self.scope.with_values(self.resolved(node, aliases))
 
     def _read_clauses(self) -> None:
         for key in ("group", "having", "qualify", "distinct"):
@@ -204,11 +204,11 @@ class SelectText:
                 self.clauses[key] = found
         if self.node.args.get("windows"):
             self.clauses["windows"] = [
-                self.scope.with_class_numbers(self.resolved(w)) for w in self.node.args["windows"]
+                self.scope.with_values(self.resolved(w)) for w in self.node.args["windows"]
             ]
         order = self.node.args.get("order")
         if order is not None:
-            self.clauses["order"] = self.scope.with_class_numbers(self.resolved(order, True))
+            self.clauses["order"] = self.scope.with_values(self.resolved(order, True))
             for one in self.clauses["order"].expressions:
                 one.set("this", self._positional(one.this, "ORDER BY"))
         if "group" in self.clauses:
@@ -218,15 +218,13 @@ class SelectText:
         if self.node.args.get("arrange") is not None:
             found = self.node.args["arrange"].expressions
             self.arranged = [
-                self._positional(
-                    self.scope.with_class_numbers(self.resolved(one, True)), "ARRANGE BY"
-                )
+                self._positional(self.scope.with_values(self.resolved(one, True)), "ARRANGE BY")
                 for one in found
             ]
         sampled = self.node.args.get("sample_by")
         self.weight = None
         if sampled is not None:
-            self.weight = self.scope.with_class_numbers(self.resolved(sampled.this, True))
+            self.weight = self.scope.with_values(self.resolved(sampled.this, True))
         self.limit, self.offset = self.node.args.get("limit"), self.node.args.get("offset")
         for clause, name in ((self.limit, "LIMIT"), (self.offset, "OFFSET")):
             if clause is not None:

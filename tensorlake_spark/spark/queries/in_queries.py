@@ -1,12 +1,9 @@
-"""``x IN (SELECT ...)`` with the nulls of SQL: Spark says false where nobody knows. And IN of a parameter's values."""
+"""``x IN (SELECT ...)`` with the nulls of SQL: Spark says false where nobody knows."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 from sqlglot import exp
 
 from tensorlake_spark.query.language.mistakes import mistake
@@ -45,48 +42,6 @@ def as_in(sql: str, node: Any) -> Any:
         sql, node, "with Spark, only = ANY and <> ALL compare with the rows of a query",
         "compare with (SELECT min(...) ...) or (SELECT max(...) ...)",
     )  # fmt: skip
-
-
-def constant(value: Any) -> Any:
-    """Return a value of a parameter as a literal of Spark.
-
-    Examples
-    --------
-    >>> constant(float("inf")).sql("spark"), constant("a'b").sql("spark")
-    ("CAST('inf' AS DOUBLE)", "'a\\\\'b'")
-    """
-    if isinstance(value, float) and not math.isfinite(value):
-        return exp.Cast(this=exp.Literal.string(str(value)), to=exp.DataType.build("double"))
-    return exp.convert(value)
-
-
-def with_listed(node: Any, parameters: Mapping[str, Any]) -> None:
-    """Put the values of a parameter with a list in its place in IN.
-
-    Examples
-    --------
-    >>> from tensorlake_spark.query.language.parsing import parse
-    >>> tree = parse("SELECT k IN (:some, 7), k IN (:none) FROM d")
-    >>> with_listed(tree, {"some": [1, 2], "none": []})
-    >>> tree.sql("spark")
-    'SELECT k IN (1, 2, 7), FALSE FROM d'
-    """
-    for one in list(node.find_all(exp.In)):
-        if not any(isinstance(item, exp.Placeholder) for item in one.expressions):
-            continue
-        items = [value for item in one.expressions for value in _listed(item, parameters)]
-        one.set("expressions", items)
-        if not items:
-            one.replace(exp.false())
-
-
-def _listed(node: Any, parameters: Mapping[str, Any]) -> list[Any]:
-    value = parameters.get(node.name) if isinstance(node, exp.Placeholder) else None
-    if isinstance(value, (list, tuple)):
-        value = np.asarray(value)
-    if not isinstance(value, np.ndarray) or value.ndim != 1 or value.dtype.kind not in "biufU":
-        return [node]
-    return [constant(one) for one in value.tolist()]
 
 
 def is_null_false(node: Any) -> bool:

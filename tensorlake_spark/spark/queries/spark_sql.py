@@ -15,6 +15,7 @@ from tensorlake_spark.errors import did_you_mean
 from tensorlake_spark.query.functions.boxes import with_forms
 from tensorlake_spark.query.functions.expressions import name_of
 from tensorlake_spark.query.language.class_names import with_class_numbers
+from tensorlake_spark.query.language.listed_values import constant, with_listed
 from tensorlake_spark.query.language.mistakes import mistake, no_value, span_of
 from tensorlake_spark.query.planning.select_text import distinct_names
 from tensorlake_spark.spark.queries.divisions import like_numpy
@@ -26,7 +27,7 @@ from tensorlake_spark.spark.queries.group_values import (
     item_kind,
     list_of,
 )
-from tensorlake_spark.spark.queries.in_queries import as_in, constant, with_listed, with_nulls
+from tensorlake_spark.spark.queries.in_queries import as_in, with_nulls
 from tensorlake_spark.spark.queries.result_kinds import (
     ARRAY,
     EQUAL,

@@ -143,6 +143,11 @@ def test_among():
     assert list(among(x, [Constant(1), Constant(None)], 3)) == [True, None, None]
     assert list(among(np.arange(3), [np.arange(3)[::-1]], 3)) == [False, True, False]
     assert list(among(np.arange(3), [Constant(np.zeros(0))], 3)) == [False] * 3
+    for many in (np.arange(2, 99), np.arange(2.0, 99), np.array([str(n) for n in range(2, 99)])):
+        some = ["1", "2", None] if many.dtype.kind == "U" else x  # as few of them would be
+        assert list(among(some, [Constant(many)], 3)) == list(among(some, [Constant(many[:9])], 3))
+    with pytest.raises(RowError):
+        among(np.arange(3), [Constant(np.array([str(n) for n in range(99)]))], 3)
     with pytest.raises(RowError, match="IN takes single values"):
         among(np.zeros((2, 2)), [Constant(1)], 2)
 
