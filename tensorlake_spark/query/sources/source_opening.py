@@ -114,12 +114,16 @@ def checked_parameters(parameters: Any, seed: Any) -> dict[str, Any]:
     """
     if parameters is not None and not isinstance(parameters, Mapping):
         raise InvalidOptionError(f"parameters={parameters!r:.80} is not a dict of names and values")
-    for name, value in (parameters or {}).items():
-        if isinstance(value, str):
-            check_text(value, f"parameter {name!r:.80},", InvalidQueryError)
+    given = {name: _listed(value) for name, value in (parameters or {}).items()}
+    for name, value in given.items():
+        is_texts = isinstance(value, np.ndarray) and value.dtype.kind == "U"
+        several = value.ravel().tolist() if is_texts else value
+        for one in several if isinstance(several, (list, tuple)) else [several]:
+            if isinstance(one, str):
+                check_text(one, f"parameter {name!r:.80},", InvalidQueryError)
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise InvalidOptionError(f"seed={seed!r:.40} is not a number from 0")
-    return {name: _listed(value) for name, value in (parameters or {}).items()}
+    return given
 
 
 def _listed(value: Any) -> Any:

@@ -90,6 +90,20 @@ def test_long_lists_are_looked_up_in_a_set(ds, texts):
     assert view["sid"].tolist() == ([1] if texts else [1, 2])
 
 
+@pytest.mark.parametrize("text", ["a\0b", "\\'", "'; DROP TABLE t --", "x\ny", ":q", "$q"])
+def test_a_text_in_a_list_is_never_read_as_sql(tmp_path, text):
+    ds = tl.dataset(tmp_path / "ds", {"word": "string"})
+    ds.extend({"word": ["x", text]})
+    view = ds.query("SELECT sid FROM dataset WHERE word IN :q", parameters={"q": [text, "y"]})
+    assert view["sid"].tolist() == [1]
+
+
+@pytest.mark.parametrize("texts", [["a", "\ud800"], np.array(["\ud800"]), {"\ud800"}])
+def test_half_of_a_character_in_a_list_is_refused(ds, texts):
+    with pytest.raises(tl.InvalidQueryError, match=r"parameter 'q', .* has half of a character"):
+        ds.query("SELECT sid FROM dataset WHERE word IN :q", parameters={"q": texts})
+
+
 def test_what_stays_a_parameter():
     for value in (5, "cat", [1, "cat"], [[1, 2]], [b"x"], np.eye(2), range(3), None):
         tree = parse("SELECT k IN (:q) FROM t")
