@@ -67,6 +67,7 @@ class BuilderView(NDArrayOperatorsMixin):
     """
 
     __slots__ = ("_buffer", "_steps")
+    __pandas_priority__ = 5000  # above those of pandas, which would take it for a list of rows
 
     def __init__(self, buffer: ElementBuffer, steps: tuple[Step, ...] = ()) -> None:
         self._buffer = buffer
@@ -263,6 +264,7 @@ class TensorsAlong(NDArrayOperatorsMixin):
     """
 
     __slots__ = ("_count", "_view")
+    __pandas_priority__ = BuilderView.__pandas_priority__
 
     def __init__(self, view: BuilderView, count: int) -> None:
         self._view = view

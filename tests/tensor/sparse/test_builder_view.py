@@ -1,6 +1,7 @@
 """Views of a builder: what is written to them is written to it. tests of the builder try all keys."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import tensorlake_spark as tl
@@ -181,3 +182,13 @@ def test_two_results():
 def test_rows_of_a_builder_are_read_one_by_one():
     assert [row.nnz for row in builder(np.tri(3))] == [1, 2, 3]
     assert len(builder(np.eye(3))) == 3
+
+
+def test_what_pandas_has_counts_as_an_array_on_either_side():
+    array, row = np.diag([4.0, 0, 6]), pd.Series([1.0, 2.0, 3.0])
+    builder = tl.SparseTensor.from_dense(array).builder()
+    for x in (builder, builder.view[:], builder.along(1)):
+        np.testing.assert_array_equal(row + x, row.to_numpy() + array, strict=True)
+        np.testing.assert_array_equal((x * row).todense(), array * row.to_numpy(), strict=True)
+    builder *= row
+    np.testing.assert_array_equal(builder.todense(), array * row.to_numpy(), strict=True)
