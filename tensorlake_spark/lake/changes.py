@@ -117,7 +117,8 @@ class Changes(ABC):
             in the paper (Delta Tensor, section IV-B).
         labels : mapping, optional
             By axis name, what its indices stand for: a list, or regular bins such as
-            ``{"start": "2013-01-01T00", "step": 1, "unit": "h"}``. For an append, the labels of the new indices.
+            ``{"start": "2013-01-01T00", "step": 1, "unit": "h"}``, which start at a whole unit and are a whole number
+            of units long. For an append, the labels of the new indices.
         quantize : str or mapping, optional
             Store floats in fewer bits; a read still gives the dtype of `data`. ``"float16"``, ``"bfloat16"``,
             ``"float8_e4m3fn"`` and ``"float8_e5m2"`` are casts. ``"int8"`` has a scale for each row of the last
