@@ -116,7 +116,7 @@ def dataset(
     ([1, 0], {'label': 0, 'size': 4})
     """
     check_flag("create", create)
-    storage = Storage(uri, {} if storage_options is None else storage_options)
+    storage = Storage.at(uri, storage_options)
     wanted = None if schema is None else SampleSchema(schema)
     pinned = version is not None or timestamp is not None
     try:

@@ -79,7 +79,7 @@ def open(  # noqa: A001 - tl.open() is the door's name
     ['zeros']
     """
     check_flag("create", create)
-    storage = Storage(uri, {} if storage_options is None else storage_options)
+    storage = Storage.at(uri, storage_options)
     lake = TensorLake(storage, verify=check_flag("verify", verify))
     if version is not None or timestamp is not None:
         lake._pinned = Snapshot.open(storage, version, timestamp)

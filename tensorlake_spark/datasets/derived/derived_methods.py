@@ -172,7 +172,7 @@ class DerivedMethods(MaintenanceMethods):
         rows = Rows(len(positions), [positions], recoded)
         chosen = Selection(schema, [("dataset", origin)], lambda: rows)
         options = self._storage.options if storage_options is None else storage_options
-        storage = Storage(uri, options)
+        storage = Storage.at(uri, options)
         check_beside(storage, self.uri)
         snapshot = copy_dataset(storage, chosen, self.tile_bytes, workers, row_group_bytes)
         return type(self)(storage, snapshot, rules=self._rules)

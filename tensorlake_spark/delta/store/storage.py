@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -67,11 +67,11 @@ class Storage:
     uri: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    if TYPE_CHECKING:  # a path becomes a text
-
-        def __init__(
-            self, uri: str | os.PathLike[str], options: Mapping[str, str] = ...
-        ) -> None: ...
+    @classmethod
+    def at(cls, place: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Storage:
+        """Return the store of the place that a caller names."""
+        given: Any = place  # it becomes a text below
+        return cls(given, {} if options is None else options)
 
     def __post_init__(self) -> None:
         try:
