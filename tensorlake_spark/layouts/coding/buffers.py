@@ -335,7 +335,7 @@ def unpack_values(
     take : integer ndarray, optional
         Which of all the values to return.
     widened : bool
-        Whether they have the dtype. Without it, numbers that are stored as one byte each may stay so.
+        Whether they have the dtype. Without it, numbers that are all stored in one shorter dtype keep it.
 
     Raises
     ------

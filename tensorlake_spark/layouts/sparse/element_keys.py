@@ -132,7 +132,7 @@ class SparseLayout(Layout):
         keys : int64 ndarray, shape (m,)
             Places in C order in ``selection.storage_shape``, in any order.
         values : ndarray, shape (m,)
-            Of the tensor's dtype, or bytes that become it.
+            Of the tensor's dtype, or of a shorter one that holds the same numbers.
         row : integer ndarray, shape (m,)
             Which of the rows each is from; empty unless the tensor `combines` duplicates.
         """

@@ -55,12 +55,21 @@ def test_values_of_many_buffers_follow_one_another(dtype, compress):
     ("dtype", "stays"),
     [("f8", "u1"), ("f4", "u1"), ("i8", "u1"), ("u2", "u1"), ("u1", "u1"), ("?", "?"), ("c16", "c16"), ("M8[s]", "M8[s]")],
 )  # fmt: skip
-def test_values_of_one_byte_stay_so_where_nobody_wants_more(dtype, stays):
-    runs = [np.arange(n).astype(dtype) for n in (200, 3)]
+def test_values_keep_the_dtype_that_they_are_stored_in_where_nobody_wants_more(dtype, stays):
+    runs = [np.arange(n).astype(dtype) for n in (200, 3, 1)]
     packed = [pack_values(run) for run in runs]
-    take = np.array([202, 0, 5])
+    take = np.array([202, 0, 203, 5])
     for taken in (None, take):
-        found = unpack_values(packed, [200, 3], np.dtype(dtype), taken, widened=False)
+        found = unpack_values(packed, [200, 3, 1], np.dtype(dtype), taken, widened=False)
         assert found.dtype == stays
         wanted = np.concatenate(runs) if taken is None else np.concatenate(runs)[taken]
         assert found.astype(dtype).tolist() == wanted.tolist()
+
+
+def test_halves_and_bytes_become_the_dtype_only_together():
+    halves, whole = np.array([0.5, 2048]), np.array([3.0, 4.0])
+    for runs, stays in (([halves], "f2"), ([halves, whole], "f8"), ([whole, whole], "u1")):
+        packed, counts = [pack_values(run) for run in runs], [2] * len(runs)
+        found = unpack_values(packed, counts, np.dtype("f8"), widened=False)
+        assert found.dtype == stays
+        assert found.tolist() == np.concatenate(runs).tolist()
