@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,21 @@ LEAST_SHORT = 1 << 20
 
 MOST = 256 << 20
 """Larger results return their memory to the system at once, so that a process does not stay large."""
+
+
+_KEPT = 31 << 20
+"""The largest piece of memory that the C library of Linux takes for a measure."""
+
+
+@lru_cache(maxsize=1)
+def keep_freed() -> None:
+    """Have the C library of Linux keep some memory that many short arrays have left, for those of the next read.
+
+    It gives memory back to the system at once, until a larger array has been freed: then it keeps twice as much as that
+    (mallopt(3), ``M_MMAP_THRESHOLD``). A process that reads slices only has no such array. For this one no memory is
+    taken, as nothing is written into it.
+    """
+    np.empty(_KEPT, np.uint8)
 
 
 def empty(

@@ -1,6 +1,8 @@
 """Large results lie in memory of Arrow's pool, and are what small ones are."""
 
 import pickle
+import subprocess
+import sys
 
 import ml_dtypes
 import numpy as np
@@ -70,3 +72,32 @@ def test_pool_has_what_an_operation_needs_for_a_moment(small, monkeypatch, nbyte
     held = result_memory.scratch((nbytes,), np.dtype("u1"), 7)
     assert pa.total_allocated_bytes() - before == pooled
     assert (held == 7).all()
+
+
+_READS = """
+import resource
+import sys
+import tensorlake_spark as tl
+
+ref = tl.open(sys.argv[1])["x"]
+faults = []
+for _ in range(20):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    ref[3]
+    faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+print(sorted(faults)[10])
+"""
+
+
+def test_slices_are_read_into_memory_that_the_process_has(tmp_path):
+    """In a process that has freed no large array, half a slice's time went into new pages."""
+    rng, count = np.random.default_rng(0), 1_500_000
+    coords = np.stack([rng.integers(0, n, count) for n in (40, 600, 800)])
+    some = tl.SparseTensor(
+        coords, rng.integers(1, 9, count) * 1.0, (40, 600, 800), duplicates="last"
+    )
+    tl.open(tmp_path).write("x", some)
+    done = subprocess.run(
+        [sys.executable, "-c", _READS, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) < 100

@@ -188,6 +188,7 @@ class SparseLayout(Layout):
     def decode(
         self, batch: pa.RecordBatch, spec: TensorSpec, selection: AnySelection, result: Gathered
     ) -> Totals:
+        result_memory.keep_freed()
         lo, hi = boxes(batch, spec.ndim)
         wanted = np.flatnonzero(selection.hits(lo, hi))
         found = checked(batch, spec, wanted.tolist(), lo, hi, CODECS)
