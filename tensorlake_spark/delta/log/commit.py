@@ -380,19 +380,18 @@ def _replaces_columns(snapshot: Snapshot, change: Change) -> bool:
     """Whether a change has other columns, and deltalake can neither add them nor write the whole table with them."""
     if change.schema is None or change.is_whole:
         return False
-    left = {field.name for field in change.schema.fields}
-    have = {field.name for field in snapshot.table.schema().fields}
-    return bool(change.adds or change.removes) or not have <= left
+    before = snapshot.table.schema()
+    return bool(change.adds or change.removes) or not direct_commit.has_all(change.schema, before)
 
 
 def _add_columns(
     snapshot: Snapshot, change: Change, schema: Schema, properties: CommitProperties
 ) -> None:
     """Commit columns that are added by deltalake, which writes only to the log for them."""
-    if change.adds or change.removes:
+    if _replaces_columns(snapshot, change):
         raise UnsupportedFeatureError(
-            f"a {change.operation} changes the columns of {snapshot.storage.uri} and some of its files; deltalake does "
-            "that only with all of them"
+            f"a {change.operation} changes columns of {snapshot.storage.uri} that it has; deltalake does that only "
+            "with all of its files"
         )
     have = {field.name: field.to_json() for field in snapshot.table.schema().fields}
     new = [field for field in schema.fields if have.get(field.name) != field.to_json()]

@@ -21,6 +21,7 @@ from typing import Any
 import deltalake
 from deltalake import CommitProperties, DeltaTable, Schema, TableFeatures
 from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.schema import Field, StructType
 
 from tensorlake_spark.delta.log.actions import LOG, commit_name
 from tensorlake_spark.delta.log.properties import CHECKPOINT_INTERVAL, commits_between
@@ -89,6 +90,30 @@ def may_commit(storage: Storage) -> bool:
 def can_remove_marked(storage: Storage) -> bool:
     """Whether files with deletion vectors can be removed here and now."""
     return may_commit(storage) and (storage.is_local or s3_objects.has_client())
+
+
+def has_all(after: Schema | StructType, before: Schema | StructType) -> bool:
+    """Whether columns are former ones as they were, and others beside them.
+
+    deltalake adds columns, also to a struct. It does not take any away or give them another type or other metadata.
+
+    Examples
+    --------
+    >>> old, new = Field("a", "integer"), Field("b", "string")
+    >>> has_all(Schema([new, old]), Schema([old])), has_all(Schema([new]), Schema([old]))
+    (True, False)
+    """
+    found = {field.name: field for field in after.fields}
+    return all(old.name in found and _is_grown(found[old.name], old) for old in before.fields)
+
+
+def _is_grown(after: Field, before: Field) -> bool:
+    """Whether a column is what it was, or a struct that has more fields."""
+    if after.nullable != before.nullable or not before.metadata.items() <= after.metadata.items():
+        return False
+    if isinstance(after.type, StructType) and isinstance(before.type, StructType):
+        return has_all(after.type, before.type)
+    return bool(after.type == before.type)
 
 
 def put_commit(storage: Storage, version: int, actions: list[dict[str, Any]]) -> bool:

@@ -41,6 +41,30 @@ def test_restore_over_a_change_of_columns(made):
     assert "more" in ds.schema
 
 
+def test_a_restore_takes_a_column_out_of_a_group_again(tmp_path):
+    """Also where deltalake would make the commit, as of a table with the feature of times without a zone."""
+    ds = tl.dataset(tmp_path, {"g/x": "int32", "when": "timestamp_ntz"})
+    ds.extend({"g/x": [1]})
+    before, version = dict(ds.schema), ds.version
+    ds.add_column("g/y", "int32")
+    ds.restore(version)
+    assert dict(ds.schema) == before == dict(tl.dataset(tmp_path).schema)
+    assert [*ds] == [{"g/x": 1, "when": None}]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("int32", "string"), ("int32", tl.types.ClassLabel(["a"]))],
+)
+def test_a_restore_gives_a_column_of_no_samples_its_former_type(tmp_path, one, other):
+    ds = tl.dataset(tmp_path, {"x": one, "k": other, "when": "timestamp_ntz"})
+    before, version = dict(ds.schema), ds.version
+    for old, new in [("x", "y"), ("k", "x"), ("y", "k")]:
+        ds.rename_column(old, new)
+    ds.restore(version)
+    assert dict(ds.schema) == before == dict(tl.dataset(tmp_path).schema)
+
+
 def test_what_a_vacuum_deleted_is_not_restored(made):
     ds, version = made.ds, made.ds.version
     DeltaTable(made.path).delete("label = 2")
