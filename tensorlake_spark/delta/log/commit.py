@@ -355,16 +355,14 @@ def _commit_once(snapshot: Snapshot, change: Change) -> bool:
         app_transactions=transactions,
         max_commit_retries=0,
     )
-    if change.schema is not None and not change.is_whole:
-        _add_columns(snapshot, change, change.schema, properties)
-        return False
+    if change.schema is not None:
+        if asked := direct_commit.asked_protocol(snapshot, change.schema):
+            direct_commit.name_features(snapshot.table, asked["writerFeatures"])
+        if not change.is_whole:
+            _add_columns(snapshot, change, change.schema, properties)
+            return False
     # deltalake changes columns in other ways only with the whole table; it then removes the files itself.
     anew = change.schema is not None
-    if (
-        change.schema is not None
-        and direct_commit.asked_protocol(snapshot, change.schema) is not None
-    ):
-        direct_commit.allow_times(snapshot.table)
     removes = () if anew else change.removes
     actions = [RemoveAction(path, change.data_change, now) for path in removes]
     snapshot.table.create_write_transaction(

@@ -16,6 +16,8 @@ from tensorlake_spark.delta.log.direct_commit import (
     ENGINE,
     LEAST_PROTOCOL,
     has_local_times,
+    name_features,
+    protocol_of_times,
     put_commit,
 )
 from tensorlake_spark.delta.log.properties import TABLE_PROPERTIES
@@ -25,6 +27,8 @@ from tensorlake_spark.delta.store.storage import Storage, reaching
 from tensorlake_spark.errors import InvalidOptionError, TensorLakeError
 from tensorlake_spark.rows.row import SCHEMA
 
+_LEAST_WRITER = LEAST_PROTOCOL["minWriterVersion"]
+
 
 def create_table(
     storage: Storage,
@@ -33,7 +37,9 @@ def create_table(
     kind: str = TENSORS,
     must_be_new: bool = False,
 ) -> Snapshot:
-    """Create an empty table with the least protocol that serves, reader 1 and writer 2, and return its first version.
+    """Create an empty table with the least protocol that serves, and return its first version.
+
+    That is reader 1 and writer 2, or the features of times without a zone if columns have such.
 
     Two writers may try at once; whoever comes second opens what the first made, or with `must_be_new` gets an error.
 
@@ -69,6 +75,8 @@ def create_table(
                 commit_properties=CommitProperties(max_commit_retries=0),
                 raise_if_key_not_exists=False,
             )
+            if has_local_times(made.schema()):
+                name_features(made, protocol_of_times(_LEAST_WRITER)["writerFeatures"])
         except (DeltaError, OSError) as failed:
             try:
                 found = Snapshot.expect(storage, kind)
@@ -90,7 +98,7 @@ def _create_here(
     Returns
     -------
     bool
-        False where it is left to deltalake: there is a log already, or the protocol has to be another one.
+        False where it is left to deltalake: there is a log already, or properties ask for another protocol.
 
     Raises
     ------
@@ -101,13 +109,16 @@ def _create_here(
     log = f"{storage.uri}/{LOG}"
     # Such a property may stand for a feature of the protocol.
     is_least = all(n in TABLE_PROPERTIES or not n.startswith("delta.") for n in properties)
-    if not (storage.is_local and is_least) or os.path.lexists(log) or has_local_times(columns):
+    if not (storage.is_local and is_least) or os.path.lexists(log):
         return False
+    protocol = LEAST_PROTOCOL
+    if has_local_times(columns):
+        protocol = protocol_of_times(_LEAST_WRITER)
     now = int(time.time() * 1000)
     parameters = {"mode": "ErrorIfExists", "location": storage.uri}
     said = [
         commit_info(now, "CREATE TABLE", parameters, ENGINE),
-        {"protocol": LEAST_PROTOCOL},
+        {"protocol": protocol},
         table_description(str(uuid.uuid4()), columns.to_json(), now, properties),
     ]
     os.makedirs(log, exist_ok=True)

@@ -14,7 +14,7 @@ import logging
 import os
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -51,6 +51,16 @@ _IMPLIED = {
     4: ("changeDataFeed", "generatedColumns"),
 }
 """The features that a writer's version stands for, and the lower ones."""
+
+_FEATURES = {
+    "appendOnly": TableFeatures.AppendOnly,
+    "invariants": TableFeatures.Invariants,
+    "checkConstraints": TableFeatures.CheckConstraints,
+    "changeDataFeed": TableFeatures.ChangeDataFeed,
+    "generatedColumns": TableFeatures.GeneratedColumns,
+    _NTZ: TableFeatures.TimestampWithoutTimezone,
+}
+"""What deltalake calls them."""
 
 ENGINE = f"tensorlake-spark delta-rs:py-{deltalake.__version__}"
 """Who makes a commit, for the table's history."""
@@ -167,25 +177,52 @@ def asked_protocol(snapshot: Snapshot, schema: Schema) -> dict[str, Any] | None:
     """
     if _NTZ in snapshot.writer_features or not has_local_times(schema):
         return None
-    version = snapshot.writer_version
+    return protocol_of_times(
+        snapshot.writer_version, snapshot.reader_features, snapshot.writer_features
+    )
+
+
+def protocol_of_times(
+    version: int, readers: Iterable[str] = (), writers: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Return the protocol of a table with times without a zone.
+
+    It names the features that the writer's version stands for. Without `invariants`, Spark opens no table that has a
+    column which takes no null.
+
+    Parameters
+    ----------
+    version : int
+        The writer's version of the protocol before.
+    readers, writers : iterable of str
+        The features before.
+
+    Examples
+    --------
+    >>> protocol_of_times(2)["writerFeatures"]
+    ['appendOnly', 'invariants', 'timestampNtz']
+    """
     implied = {
         name for least, names in _IMPLIED.items() if least <= version < _WRITER for name in names
     }
     return {
         "minReaderVersion": _READER,
         "minWriterVersion": _WRITER,
-        "readerFeatures": sorted({*snapshot.reader_features, _NTZ}),
-        "writerFeatures": sorted({*snapshot.writer_features, *implied, _NTZ}),
+        "readerFeatures": sorted({*readers, _NTZ}),
+        "writerFeatures": sorted({*writers, *implied, _NTZ}),
     }
 
 
-def allow_times(table: DeltaTable) -> None:
-    """Commit by deltalake that a table may have times without a zone; it does not with other columns."""
-    table.alter.add_feature(
-        TableFeatures.TimestampWithoutTimezone,
-        allow_protocol_versions_increase=True,
-        commit_properties=CommitProperties(max_commit_retries=0),
-    )
+def name_features(table: DeltaTable, names: Iterable[str]) -> None:
+    """Commit by deltalake that a table has features; it names too few of them with columns of times without a zone."""
+    there = {*(table.protocol().writer_features or ())}
+    missing = [_FEATURES[name] for name in names if name in _FEATURES and name not in there]
+    if missing:
+        table.alter.add_feature(
+            missing,
+            allow_protocol_versions_increase=True,
+            commit_properties=CommitProperties(max_commit_retries=0),
+        )
 
 
 def has_local_times(schema: Schema) -> bool:

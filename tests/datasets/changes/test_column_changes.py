@@ -11,6 +11,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import tensorlake_spark as tl
+from tensorlake_spark.delta.log import direct_commit
 from tensorlake_spark.delta.log.actions import commit_name
 
 COLUMNS = {"size": "int32", "training/name": "string"}
@@ -48,6 +49,20 @@ def test_a_time_without_a_zone_may_come_later(place, name, filled_in):
     again.delete([0])
     assert tl.dataset(place, create=False)[name][[9]].tolist() == times[:1]
     assert again.check().ok
+    assert "invariants" in again.stored.snapshot.writer_features, "or Spark does not open it"
+
+
+@pytest.mark.parametrize("filled_in", [False, True])
+def test_deltalake_commits_a_time_without_a_zone_with_what_the_version_stood_for(
+    ds, monkeypatch, filled_in
+):
+    monkeypatch.setattr(direct_commit, "can_commit", lambda *_: False)
+    times = [dt.datetime(2020, 1, day) for day in range(1, 11)]
+    ds.add_column("wall", "timestamp_ntz", times if filled_in else None)
+    assert ds["wall"][:].tolist() == times if filled_in else ds["wall"][:] == [None] * 10
+    protocol = DeltaTable(ds.uri).protocol()
+    assert {*protocol.writer_features} == {"appendOnly", "invariants", "timestampNtz"}
+    assert protocol.reader_features == ["timestampNtz"]
 
 
 @pytest.mark.both_stores

@@ -59,7 +59,6 @@ SCHEMAS = [
     pa.schema([pa.field("sid", pa.int64(), nullable=False), pa.field("a", pa.list_(pa.string()))]),
     pa.schema([("sid", pa.int64()), ("b", pa.struct([("c", pa.timestamp("us", "UTC"))]))]),
     pa.schema([pa.field("sid", pa.int64(), metadata={"name": '\N{SNOWMAN} \\ "'})]),
-    pa.schema([("sid", pa.int64()), ("local", pa.timestamp("us"))]),
 ]
 
 
@@ -91,6 +90,25 @@ def test_a_table_is_what_deltalake_makes(tmp_path, schema, more):
     said = [{*json.loads(line)} for line in
             Path(ours.table_uri.removeprefix("file://"), commit_name(0)).read_text().splitlines()]  # fmt: skip
     assert said == [{"commitInfo"}, {"protocol"}, {"metaData"}]
+
+
+@pytest.mark.parametrize("more", MORE)
+@pytest.mark.parametrize("by_deltalake", [False, True])
+def test_a_table_with_times_without_a_zone_names_what_its_version_stood_for(
+    tmp_path, by_deltalake, more
+):
+    """deltalake leaves `invariants` out, and Spark then opens no table that has a column which takes no null."""
+    if by_deltalake:
+        (tmp_path / LOG).mkdir()
+    sid = pa.field("sid", pa.int64(), nullable=False)
+    schema = Schema.from_arrow(pa.schema([sid, ("local", pa.timestamp("us"))]))
+    properties = {"tensorlake.dataset": "1", **more}
+    made = create_table(Storage(str(tmp_path)), schema, properties, SAMPLES)
+    protocol = DeltaTable(tmp_path).protocol()
+    assert (protocol.min_reader_version, protocol.min_writer_version) == (3, 7)
+    assert protocol.reader_features == ["timestampNtz"]
+    assert {*protocol.writer_features} >= {"appendOnly", "invariants", "timestampNtz"}
+    assert made.writer_features == {*protocol.writer_features}
 
 
 def test_a_table_must_be_new(tmp_path):

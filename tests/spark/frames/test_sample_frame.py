@@ -1,5 +1,7 @@
 """Datasets as DataFrames, beside what plain Python reads of them."""
 
+import datetime as dt
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -47,6 +49,17 @@ def test_every_column_is_what_python_reads(spark, ds):
     assert [rows[sid] for sid in ds.sids.tolist()] == ds["label"][:].tolist()
     rows = dict(zip(table["sid"].to_pylist(), table["caption"].to_pylist(), strict=True))
     assert [rows[sid] for sid in ds.sids.tolist()] == ds["caption"][:]
+
+
+@pytest.mark.parametrize("how", ["created", "added"])
+def test_spark_opens_a_dataset_with_times_without_a_zone(spark, tmp_path, how):
+    local, time = {"local": "timestamp_ntz"}, dt.datetime(2020, 1, 2, 3, 4, 5)
+    ds = tl.dataset(tmp_path, {"n": "int32", **(local if how == "created" else {})})
+    ds.extend({"n": [1]})
+    if how == "added":
+        ds.add_column("local", "timestamp_ntz")
+    ds["local"][0] = time
+    assert [(row.n, row.local) for row in samples(spark, tmp_path).collect()] == [(1, time)]
 
 
 def test_columns_conditions_and_versions(spark, ds):
