@@ -149,8 +149,18 @@ def _samples_for_hf(
                 inner = sample
                 for group in groups:
                     inner = inner.setdefault(group, {})
-                inner[last] = value
+                inner[last] = _in_rows(value) if groups else value
             yield sample
+
+
+def _in_rows(value: Any) -> Any:
+    """Return an array as nested lists of arrays of one axis.
+
+    The library does so itself, but in a group it looks only at the first sample, which may have no array.
+    """
+    if isinstance(value, list) or (isinstance(value, np.ndarray) and value.ndim > 1):
+        return [_in_rows(one) for one in value]
+    return value
 
 
 def _for_hf(

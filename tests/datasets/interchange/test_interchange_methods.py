@@ -110,6 +110,28 @@ def test_hugging_face_takes_the_largest_whole_numbers(tmp_path):
     assert found[0]["list"] is found[0]["zero"] is None
 
 
+def test_hugging_face_takes_arrays_of_a_group_whose_first_sample_has_none(tmp_path):
+    box = np.array([[1, 2, 3, 4], [5, 6, 7, 8], [0, 1, 1, 2]], np.float32)
+    fields = {
+        "g/boxes": (tl.types.BoundingBox("xyxy"), box),
+        "g/h/lists": (tl.types.Sequence(tl.types.BoundingBox("xyxy")), [box, box[:1]]),
+        "g/polygon": (tl.types.Polygon(), [box[:, :2]]),
+        "g/x": (tl.types.Tensor("uint64", (None, 4)), box.astype(np.uint64)),
+        "g/y": (tl.types.Tensor("float32", (1, 3, 4)), box[None]),
+    }
+    ds = tl.dataset(tmp_path / "ds", {name: kind for name, (kind, _) in fields.items()})
+    ds.extend([{}, {name: value for name, (_, value) in fields.items()}])
+    found = ds.to_hf(cache_dir=str(tmp_path / "cache"))
+    none = {"boxes": None, "h": {"lists": None}, "polygon": None, "x": None, "y": None}
+    assert found[0] == {"g": none}
+    assert found[1] == {
+        "g": {
+            "boxes": box.tolist(), "h": {"lists": [box.tolist(), box[:1].tolist()]},
+            "polygon": [box[:, :2].tolist()], "x": box.tolist(), "y": box[None].tolist(),
+        }
+    }  # fmt: skip
+
+
 def test_hugging_face_reads_its_parquet(ds, tmp_path):
     files = DeltaTable(ds.uri).file_uris()
     found = datasets.load_dataset("parquet", data_files=files, cache_dir=str(tmp_path / "cache"))[
