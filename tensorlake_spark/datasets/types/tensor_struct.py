@@ -297,6 +297,24 @@ def name_of(dtype: Any) -> str:
     return dtype_name(np.dtype(dtype))
 
 
+def as_array(value: Any, wanted: np.dtype[Any]) -> Array:
+    """Return an array or nested lists as NumPy takes them, but whole numbers as they are where uint64 is wanted.
+
+    NumPy makes floats of them if one is at least 2**63 and another is not.
+
+    Examples
+    --------
+    >>> as_array([1, 2**64 - 1], np.dtype("uint64")).tolist()
+    [1, 18446744073709551615]
+    """
+    array = np.asarray(value)
+    if wanted != np.uint64 or array.dtype != np.float64 or not isinstance(value, (list, tuple)):
+        return array
+    items = np.array(value, object)
+    is_whole = all(isinstance(one, (int, np.integer)) and one >= 0 for one in items.flat)
+    return items.astype(np.uint64) if items.size and is_whole else array
+
+
 def cast(array: Array, wanted: np.dtype[Any], rounds: bool) -> Array | None:
     """Return an array in another dtype; None if that changes values, except by rounding if that is allowed."""
     if array.size == 0 and array.dtype == np.float64:

@@ -406,7 +406,7 @@ def converted(value: Any, dtype: str, number: int, place: Place, lenient: bool) 
         if isinstance(value, pa.Scalar):  # NumPy would take the bytes of a text for numbers
             value = value.as_py()
         check_unmasked(value)
-        array = np.asarray(value)
+        array = tensor_struct.as_array(value, wanted)
     except (TypeError, ValueError, RuntimeError) as error:
         raise place.wrong_type(
             number, f"an array of {dtype}", shown(value), f"{error}", error

@@ -281,6 +281,18 @@ def test_scalars_of_arrow_are_what_they_hold():
     assert Embedding(3).decode(Embedding(3).encode([three], "x"))[0].tolist() == [1, 2, 3]
 
 
+@pytest.mark.parametrize("value", [[1, 2**64 - 1], [[0], [2**63]], (np.uint64(2**63), np.int64(5))])
+def test_lists_of_small_and_largest_whole_numbers_are_taken_as_they_are(value):
+    kind = Tensor("uint64")
+    (found,) = kind.decode(kind.encode([value], "x"))
+    assert found.dtype == np.uint64
+    assert found.tolist() == np.array(value, object).tolist()
+    with pytest.raises(tl.InvalidSampleTypeError, match="expected dtype uint64, got float64"):
+        kind.encode([[1.5, 2**63]], "x")
+    with pytest.raises(tl.InvalidSampleTypeError, match="expected dtype uint64, got float64"):
+        kind.encode([[-1, 2**63]], "x")
+
+
 def test_complex_numbers_are_refused_without_a_warning():
     with pytest.raises(tl.InvalidSampleTypeError, match="complex128"):
         Embedding(2).encode([np.array([1j, 2])], "x")
