@@ -14,6 +14,7 @@ from tensorlake_spark.datasets.types.media.image_headers import format_of
 from tensorlake_spark.datasets.types.media.images import Image
 from tensorlake_spark.datasets.types.media.recordings import Audio, Video, sound_format
 from tensorlake_spark.datasets.types.media.video_facts import video_format
+from tensorlake_spark.datasets.types.nested import Sequence
 
 
 def is_hugging_face(samples: Any) -> bool:
@@ -26,7 +27,8 @@ def with_files(samples: Any, schema: Mapping[str, Type] | None) -> Any:
     """Return samples in which images, sounds and videos are bytes, where a column keeps these bytes as they are.
 
     Others are decoded by the library, as it does without this: files of another format than the column has, images
-    that it has to convert, and all of a dataset that has a format or a transform of its own.
+    that it has to convert, and all of a dataset that has a format or a transform of its own. For files in groups and
+    lists, the library keeps a copy of the samples in its folder, unless they are streamed.
 
     Parameters
     ----------
@@ -41,25 +43,64 @@ def with_files(samples: Any, schema: Mapping[str, Type] | None) -> Any:
     """
     if not is_hugging_face(samples) or _is_formatted(samples):
         return samples
-    features = {name: one for name, one in (samples.features or {}).items() if _is_file(one)}
-    takes = {
-        name: found
-        for name, feature in features.items()
-        if (found := _taker(feature, None if schema is None else schema.get(name), schema is None))
-    }
-    for name in takes:
-        samples = samples.cast_column(name, dataclasses.replace(features[name], decode=False))
-    return _read(samples, features, takes) if takes else samples
+    takes: dict[str, Any] = {}
+    known = None if schema is None else dict(schema)
+    for name, feature in (samples.features or {}).items():
+        if found := _kept(feature, known, name):
+            samples = samples.cast_column(name, _undecoded(feature, found))
+            takes[name] = found
+    return _read(samples, takes) if takes else samples
 
 
-def _read(
-    samples: Any, features: Mapping[str, Any], takes: Mapping[str, Callable[[bytes], bool]]
-) -> Iterator[dict[str, Any]]:
+def _read(samples: Any, takes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for sample in samples:
-        for name, takes_it in takes.items():
-            if sample.get(name) is not None:
-                sample[name] = _value(sample[name], features[name], takes_it)
+        for name, kept in takes.items():
+            sample[name] = _taken(sample.get(name), kept)
         yield sample
+
+
+@dataclasses.dataclass(frozen=True)
+class _Files:
+    """A feature of files, and which of them a column keeps."""
+
+    feature: Any
+    takes: Callable[[bytes], bool]
+
+
+def _kept(feature: Any, kinds: dict[str, Type] | Type | None, name: str) -> Any:
+    """Return what is kept in a feature: `_Files`, a dict of such for a group, or a list of one for lists; else None.
+
+    `kinds` are the columns by their names, or the type of what lies in a list; None where they are to be guessed.
+    """
+    if isinstance(feature, dict):
+        found = {key: _kept(one, kinds, f"{name}/{key}") for key, one in feature.items()}
+        return {key: one for key, one in found.items() if one} if isinstance(kinds, dict) else None
+    kind = kinds.get(name) if isinstance(kinds, dict) else kinds
+    if hasattr(feature, "feature"):
+        inner = _kept(feature.feature, kind.of, name) if isinstance(kind, Sequence) else None
+        return [inner] if inner else None
+    takes = _taker(feature, kind, kinds is None) if _is_file(feature) else None
+    return takes and _Files(feature, takes)
+
+
+def _undecoded(feature: Any, kept: Any) -> Any:
+    """Return a feature that gives the bytes of the files that may be kept."""
+    if isinstance(kept, dict):
+        return {**feature, **{name: _undecoded(feature[name], one) for name, one in kept.items()}}
+    if isinstance(kept, list):
+        return dataclasses.replace(feature, feature=_undecoded(feature.feature, kept[0]))
+    return dataclasses.replace(feature, decode=False)
+
+
+def _taken(value: Any, kept: Any) -> Any:
+    """Return a value with bytes for the files that are kept; others are decoded by the library."""
+    if value is None:
+        return None
+    if isinstance(kept, dict):
+        return {**value, **{name: _taken(value.get(name), one) for name, one in kept.items()}}
+    if isinstance(kept, list):
+        return [_taken(one, kept[0]) for one in value]
+    return _value(value, kept.feature, kept.takes)
 
 
 def _value(file: dict[str, Any], feature: Any, takes: Callable[[bytes], bool]) -> Any:

@@ -53,6 +53,46 @@ def test_files_of_the_columns_format_are_stored_as_they_are(ds, streamed):
     assert found.features["image"].decode, "what the user has is not changed"
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+def test_files_in_groups_and_lists_are_stored_as_they_are(tmp_path, streamed):
+    """Hugging Face would decode a JPEG, and other pixels be stored; it decodes no sound without PyTorch."""
+    jpeg = tl.types.Image("jpeg")
+    columns = {"g/image": jpeg, "g/h/sound": tl.types.Audio(), "g/n": "int32"}
+    columns |= {"images": tl.types.Sequence(jpeg)}
+    columns["g/sounds"] = tl.types.Sequence(tl.types.Audio())
+
+    def features_of(image, sound):
+        number, sounds = datasets.Value("int32"), datasets.List(sound)
+        group = {"image": image, "h": {"sound": sound}, "n": number, "sounds": sounds}
+        return datasets.Features({"g": group, "images": datasets.List(image)})
+
+    file = {"bytes": datasets.Value("binary"), "path": datasets.Value("string")}
+    features = features_of(datasets.Image(), datasets.Audio())
+    files = [
+        {"bytes": file, "path": None} for file in [*JPEGS[:2], image_file("PNG"), sound_file()]
+    ]
+    rows = {
+        "g": [
+            {"image": files[0], "h": {"sound": files[3]}, "n": 1, "sounds": [files[3]]},
+            {"image": None, "h": {"sound": None}, "n": None, "sounds": None},
+        ],
+        "images": [[files[0], None, files[1]], [files[2]]],
+    }
+    found = datasets.Dataset.from_dict(rows, features_of(file, file)).cast(features)
+    ds = tl.dataset(tmp_path / "ds", columns)
+    ds.extend(found.to_iterable_dataset() if streamed else found)
+    assert ds["g/image"].encoded(0) == JPEGS[0]
+    assert ds["g/h/sound"].encoded(0) == sound_file()
+    stored = ds.to_arrow()
+    lists = [[one and one["data"] for one in row] for row in stored["images"].to_pylist()]
+    assert lists[0] == [JPEGS[0], None, JPEGS[1]]
+    assert len(lists[1]) == 1, "a PNG is encoded again"
+    assert stored["g"][0]["sounds"].as_py()[0]["data"] == sound_file()
+    assert ds["g/n"][:] == [1, None]
+    assert ds["g/image"][1] is None
+    assert found.features == features, "what the user has is not changed"
+
+
 def test_files_on_disk_are_read(ds, tmp_path):
     (tmp_path / "one.jpg").write_bytes(JPEGS[0])
     found = datasets.Dataset.from_dict({"image": [str(tmp_path / "one.jpg")]})
