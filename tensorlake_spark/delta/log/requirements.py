@@ -67,6 +67,17 @@ def check_readable(uri: str, features: Collection[str]) -> None:
         )
 
 
+def check_whole(uri: str, partition_columns: Collection[str]) -> None:
+    """Raise UnsupportedFeatureError if a table is partitioned: values of these columns are in the log, not in files."""
+    if partition_columns:
+        names = ", ".join(sorted(partition_columns))
+        raise UnsupportedFeatureError(
+            f"the table at {uri} is partitioned by {names}, and tensorlake_spark reads no values out of the log; "
+            "spark.read.format('delta') does, or write it without partitions: spark.read.format('delta').load(uri)"
+            ".write.format('delta').mode('overwrite').option('overwriteSchema', 'true').save(uri)"
+        )
+
+
 def check_kind(
     uri: str, wanted: str | None, schema: Schema, configuration: Mapping[str, str]
 ) -> None:

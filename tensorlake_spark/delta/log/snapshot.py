@@ -388,7 +388,8 @@ class Snapshot:
 
     @cached_property
     def files(self) -> Files:
-        """The live files with the log's statistics."""
+        """The live files with the log's statistics; UnsupportedFeatureError if the table is partitioned."""
+        requirements.check_whole(self.storage.uri, self._log.metadata().partition_columns)
         if isinstance(self._opened, Replayed):
             return self._opened.files
         return Files.of(self.file_actions, self.storage.uri, self.kind)

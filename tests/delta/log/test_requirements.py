@@ -125,3 +125,17 @@ def test_a_feature_that_cannot_be_dropped_at_once_is_told_with_how(samples):
         check_writable(samples.uri, SAMPLES, table, ["checkpointProtection"], {})
     with pytest.raises(tl.UnsupportedFeatureError, match=r"DROP FEATURE, or write to another"):
         check_writable(samples.uri, SAMPLES, table, ["rowTracking"], {})
+
+
+def test_a_partitioned_table_is_refused(samples, tensors):
+    """deltalake leaves its columns out of the files, and others look for them only in the log."""
+    for storage, column, kind in ((samples, "label", SAMPLES), (tensors, "owner", TENSORS)):
+        rows = DeltaTable(storage.uri).to_pyarrow_table()
+        if column not in rows.column_names:
+            rows = rows.append_column(column, pa.array(["me"] * len(rows)))
+        how = {"mode": "overwrite", "schema_mode": "overwrite"}
+        write_deltalake(storage.uri, rows, partition_by=[column], **how)
+        said = rf"partitioned by {column}, .*mode\('overwrite'\).*'overwriteSchema'"
+        with pytest.raises(tl.UnsupportedFeatureError, match=said):
+            _ = Snapshot.open(storage, kind=kind).files
+        assert len(Snapshot.open(storage, version=0, kind=kind).files.path) == 0
