@@ -6,10 +6,11 @@ import re
 from typing import Any
 from urllib.parse import unquote
 
-from tensorlake_spark.errors import FormatError
+from tensorlake_spark.errors import FormatError, UnsupportedFeatureError
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_ONE_SPELLING = re.compile(r"[\w./=-]+", re.ASCII)  # nobody percent-encodes these
 _PLAIN = re.compile(r"[\w-]+(\.[\w-]+)*", re.ASCII)  # of one part, and no other form
 
 
@@ -58,3 +59,44 @@ def is_plain(name: str) -> bool:
 def path_of(action: dict[str, Any]) -> str:
     """Return the name of the file of an action of the log, where it stands percent-encoded (as `inside`)."""
     return inside(unquote(action["path"]))
+
+
+def live_path(name: str, uri: str) -> str:
+    """Return the name of a live file of a table, which the log has in the spelling of the file itself.
+
+    deltalake gives names as they stand in the log, and removes a file only by the spelling that it would give it: of
+    another one it would remove nothing, and what was written in its stead would be there twice.
+
+    Parameters
+    ----------
+    name : str
+        As it stands in the log.
+    uri : str
+        The table, for messages.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        If the file lies outside of the table, or the log has its name with characters that some percent-encode.
+    FormatError
+        As `inside`.
+
+    Examples
+    --------
+    >>> live_path("2026/part-1.parquet", "lake")
+    '2026/part-1.parquet'
+    """
+    if is_plain(name):
+        return name
+    if "://" in name or name.startswith(("/", "file:")):
+        raise UnsupportedFeatureError(
+            f"the table at {uri} names the file {name} outside of itself (a shallow clone); "
+            "spark.read.format('delta') reads it"
+        )
+    if _ONE_SPELLING.fullmatch(inside(name)) is None:
+        raise UnsupportedFeatureError(
+            f"the table at {uri} has the file {name!r:.300}, in whose name are characters that a log may spell in "
+            "several ways, and tensorlake_spark would not find or not remove it; write its rows to a file of another "
+            "name with Spark: UPDATE delta.`FOLDER` SET COLUMN = COLUMN, with a column of the table"
+        )
+    return name

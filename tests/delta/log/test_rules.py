@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from deltalake import DeltaTable, Field
+from deltalake import DeltaTable, Field, convert_to_deltalake
 
 import tensorlake_spark as tl
 
@@ -64,3 +64,15 @@ def test_columns_with_an_expression_are_refused(lake):
     later.write_text(json.dumps({"metaData": meta}))
     with pytest.raises(tl.UnsupportedFeatureError, match="'who' with an expression"):
         lake.write("y", np.ones(2))
+
+
+def test_a_file_whose_name_has_several_spellings_is_refused(lake, tmp_path):
+    """As CONVERT TO DELTA names it: an assignment wrote rows anew, and did not remove the ones before."""
+    folder = tmp_path / "converted"
+    folder.mkdir()
+    for place, file in enumerate(sorted(Path(lake.uri).glob("*.parquet"))):
+        (folder / f"grün {place}.parquet").write_bytes(file.read_bytes())
+    convert_to_deltalake(folder)
+    for use in (lambda: tl.open(folder)["x"], lambda: tl.open(folder).check()):
+        with pytest.raises(tl.UnsupportedFeatureError, match=r"'gr.*n.*0\.parquet', in whose name"):
+            use()

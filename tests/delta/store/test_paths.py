@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensorlake_spark.delta.store.paths import inside, path_of
-from tensorlake_spark.errors import FormatError
+from tensorlake_spark.delta.store.paths import inside, live_path, path_of
+from tensorlake_spark.errors import FormatError, UnsupportedFeatureError
 
 OUT = [
     "../x",
@@ -48,3 +48,23 @@ def test_what_is_let_in_has_no_step_upwards(name):
     assert found == name
     assert not name.startswith(("/", "\\"))
     assert ".." not in name.replace("\\", "/").split("/")
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "aB/x.parquet", "id=7/a..b_c-1.parquet"])
+def test_a_live_file_of_one_spelling_is_taken(name):
+    assert live_path(name, "u") == name
+
+
+@pytest.mark.parametrize(
+    "name", ["a%20b.parquet", "a b.parquet", "id=a%252Fb/x", "ü.parquet", "a+b"]
+)
+def test_a_live_file_that_is_spelled_in_several_ways_is_refused(name):
+    """deltalake would remove another name than the log has, and the file would stay."""
+    with pytest.raises(UnsupportedFeatureError, match=r"may spell in several ways.*UPDATE delta"):
+        live_path(name, "u")
+
+
+@pytest.mark.parametrize("name", ["/a/x", "file:///x", "s3://b/x"])
+def test_a_live_file_of_a_shallow_clone_is_refused(name):
+    with pytest.raises(UnsupportedFeatureError, match="a shallow clone"):
+        live_path(name, "u")

@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tensorlake_spark.delta.log.requirements import SAMPLES, SID, TENSORS
-from tensorlake_spark.delta.store.paths import inside, is_plain
-from tensorlake_spark.errors import UnsupportedFeatureError
+from tensorlake_spark.delta.store.paths import live_path
 from tensorlake_spark.rows.row import SCHEMA
 from tensorlake_spark.tensor.spec import STORED_AXES
 
@@ -257,7 +256,7 @@ class Files:
             return out
 
         return cls(
-            path=[_relative(path, uri) for path in paths],
+            path=[live_path(path, uri) for path in paths],
             size=numbers(actions, "size_bytes", 0),
             rows=numbers(actions, "num_records", -1),
             first_id=text("min.id"),
@@ -436,14 +435,3 @@ def statistics_of(actions: pa.Table, place: int) -> dict[str, Any]:
                 inner = inner.setdefault(part, {})
             inner[column[-1]] = value
     return out
-
-
-def _relative(path: str, uri: str) -> str:
-    if is_plain(path):
-        return path
-    if "://" in path or path.startswith(("/", "file:")):
-        raise UnsupportedFeatureError(
-            f"the table at {uri} names the file {path} outside of itself (a shallow clone); "
-            "spark.read.format('delta') reads it"
-        )
-    return inside(path)
