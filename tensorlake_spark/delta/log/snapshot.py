@@ -49,6 +49,10 @@ from tensorlake_spark.rows.row import SCHEMA
 
 _MANY_APPS = 8
 
+_IDENTITY = (
+    "identityColumns"  # which a table may need without a list of features, by its writer's version
+)
+
 _UNKNOWN = re.compile(r"(?i)unsupported|max_catalog_version|reader.?version|table feature")
 
 _met: set[str] = set()
@@ -265,8 +269,9 @@ class Snapshot:
 
     def check_writable(self) -> None:
         """Raise UnsupportedFeatureError if deltalake cannot commit to this table."""
+        features = self.writer_features | ({_IDENTITY} if self.writer_version == 6 else set())
         requirements.check_writable(
-            self.storage.uri, self.kind, self._log, self.writer_features, self.configuration
+            self.storage.uri, self.kind, self._log, features, self.configuration
         )
 
     @property

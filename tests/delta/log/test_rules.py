@@ -76,3 +76,12 @@ def test_a_file_whose_name_has_several_spellings_is_refused(lake, tmp_path):
     for use in (lambda: tl.open(folder)["x"], lambda: tl.open(folder).check()):
         with pytest.raises(tl.UnsupportedFeatureError, match=r"'gr.*n.*0\.parquet', in whose name"):
             use()
+
+
+def test_identity_columns_are_refused_without_a_list_of_features(lake):
+    """As Spark makes them. deltalake refused each commit, and we told of other writers who were faster."""
+    protocol = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 6}}
+    Path(lake.uri, f"_delta_log/{lake.version + 1:020}.json").write_text(json.dumps(protocol))
+    with pytest.raises(tl.UnsupportedFeatureError, match="Delta feature identityColumns, which"):
+        lake.write("y", np.ones(2))
+    np.testing.assert_array_equal(lake["x"][0], np.arange(4.0))
