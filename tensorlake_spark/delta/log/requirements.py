@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
@@ -32,6 +33,10 @@ WRITABLE = READABLE | frozenset(
 )
 """Writer features under which deltalake commits for us."""
 
+_LASTING = re.compile(
+    "allowColumnDefaults|clustering|identityColumns|icebergCompat.*|variant.*"
+)  # no program can drop these
+
 _CONSTRAINT = "delta.constraints."
 _COMPUTED = {"delta.invariants", "delta.generationExpression"}
 
@@ -60,10 +65,12 @@ def check_readable(uri: str, features: Collection[str]) -> None:
     """Raise UnsupportedFeatureError if a table needs readers to know a feature that this package does not."""
     unknown = {*features} - READABLE
     if unknown:
+        drop = "write its rows to another table with Spark"
+        if not _is_lasting(unknown):
+            drop = "drop the feature with ALTER TABLE ... DROP FEATURE"
         raise UnsupportedFeatureError(
             f"the table at {uri} uses the Delta feature {', '.join(sorted(unknown))}, "
-            "which tensorlake_spark does not read; spark.read.format('delta') does, or drop the "
-            "feature with ALTER TABLE ... DROP FEATURE"
+            f"which tensorlake_spark does not read; spark.read.format('delta') does, or {drop}"
         )
 
 
@@ -161,10 +168,12 @@ def check_writable(
         # It comes when another feature is dropped, and Spark drops it in no other way.
         is_late = "checkpointProtection" in unknown
         later = " ... TRUNCATE HISTORY, which Spark does a day after it came" if is_late else ""
+        drop = f"drop it with ALTER TABLE ... DROP FEATURE{later}, or write to another table"
+        if _is_lasting(unknown):
+            drop = "no program can drop it, so write to another table"
         raise UnsupportedFeatureError(
             f"the table at {uri} uses the Delta feature {', '.join(sorted(unknown))}, "
-            f"which tensorlake_spark cannot write; drop it with ALTER TABLE ... DROP FEATURE{later}, or "
-            "write to another table"
+            f"which tensorlake_spark cannot write; {drop}"
         )
     rules = _rules(kind, table.schema(), properties)
     if rules:
@@ -172,6 +181,11 @@ def check_writable(
             f"the table at {uri} has {', '.join(rules)}, which tensorlake_spark cannot hold new "
             "rows against; drop that with ALTER TABLE, or write to another table"
         )
+
+
+def _is_lasting(features: Collection[str]) -> bool:
+    """Whether one of these features stays with a table for ever."""
+    return any(_LASTING.fullmatch(name) for name in features)
 
 
 def _rules(kind: str, schema: Schema, properties: Mapping[str, str]) -> list[str]:

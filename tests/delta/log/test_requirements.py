@@ -11,6 +11,7 @@ from tensorlake_spark.delta.log.requirements import (
     SAMPLES,
     TENSORS,
     check_kind,
+    check_readable,
     check_writable,
     schema_of,
 )
@@ -125,6 +126,16 @@ def test_a_feature_that_cannot_be_dropped_at_once_is_told_with_how(samples):
         check_writable(samples.uri, SAMPLES, table, ["checkpointProtection"], {})
     with pytest.raises(tl.UnsupportedFeatureError, match=r"DROP FEATURE, or write to another"):
         check_writable(samples.uri, SAMPLES, table, ["rowTracking"], {})
+
+
+@pytest.mark.parametrize("feature", ["clustering", "allowColumnDefaults", "identityColumns"])
+def test_a_feature_that_spark_never_drops_has_another_remedy(samples, feature):
+    table = Snapshot.open(samples, kind=SAMPLES).table
+    said = f"{feature}, which .* cannot write; no program can drop it, so write to another table"
+    with pytest.raises(tl.UnsupportedFeatureError, match=said):
+        check_writable(samples.uri, SAMPLES, table, [feature], {})
+    with pytest.raises(tl.UnsupportedFeatureError, match="or write its rows to another table"):
+        check_readable("u", ["variantType"])
 
 
 def test_a_partitioned_table_is_refused(samples, tensors):
