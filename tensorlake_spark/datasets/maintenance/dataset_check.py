@@ -20,6 +20,7 @@ from tensorlake_spark.datasets.apart.inner_tables import (
     stored_names,
     tensor_id,
 )
+from tensorlake_spark.datasets.maintenance.inner_versions import parts_left
 from tensorlake_spark.datasets.maintenance.value_check import tiled_samples, value_faults
 from tensorlake_spark.datasets.samples.appending import next_sid
 from tensorlake_spark.datasets.types.base import Tiled, Type, is_valid
@@ -89,6 +90,7 @@ def check(snapshot: Snapshot, deep: bool = False, run: Run = run_here) -> CheckR
     findings = _of_files(looks, "") + _of_numbers(snapshot, looks, sids)
     parts = _Parts(snapshot, schema, np.unique(sids), deep, run)
     findings += parts.check([tiled for look in looks for tiled in look.tiled])
+    findings += parts_left(snapshot)
     findings += left_over(snapshot, "ds.vacuum()")
     inspected = [*looks, *parts.looks]
     return CheckReport(

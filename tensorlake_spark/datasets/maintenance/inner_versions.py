@@ -1,6 +1,7 @@
 """Parts of samples become what they were at a version of their table: only those that were replaced are written.
 
-A pin never goes back to an earlier version, so that what other writers have added to the table meanwhile is kept.
+A pin never goes back to an earlier version, so that what other writers have added to the table meanwhile is kept. A
+RESTORE of another program leaves pins as they are, so that it brings no parts back: `parts_left` finds that.
 """
 
 from __future__ import annotations
@@ -10,15 +11,25 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tensorlake_spark.audit.check import Finding
 from tensorlake_spark.datasets.apart.apart_writer import ApartWriter
-from tensorlake_spark.datasets.apart.inner_tables import TENSORS_FOLDER, folder_of, stored_names
+from tensorlake_spark.datasets.apart.inner_tables import (
+    TENSORS_FOLDER,
+    folder_of,
+    inner_storage,
+    inner_tables,
+    pinned,
+    stored_names,
+)
 from tensorlake_spark.datasets.apart.pinning import CHANGES, Written, changes_in, settled
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.log.commit import app_of
+from tensorlake_spark.delta.log.history import restored_by_others
+from tensorlake_spark.delta.log.requirements import SAMPLES, TENSORS
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
-from tensorlake_spark.errors import ConcurrentWriteError
+from tensorlake_spark.errors import ConcurrentWriteError, TensorLakeError
 from tensorlake_spark.lake.lake import TensorLake
 
 Array = np.ndarray[Any, Any]
@@ -133,3 +144,50 @@ def _values(stored: StoredSamples, field: str, sids: Array) -> pa.Array:
     if there.all():
         return found
     return found.take(pa.array(np.where(there, np.cumsum(there) - 1, 0), mask=~there))
+
+
+def parts_left(snapshot: Snapshot) -> list[Finding]:
+    """Return a finding for each inner table in which a RESTORE of another program left what was replaced.
+
+    Delta keeps the numbers of application transactions at a RESTORE, and these name the versions of inner tables.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The version of the dataset that is checked.
+    """
+    done = restored_by_others(snapshot)
+    if done is None:
+        return []
+    storage = snapshot.storage
+    version, time = done.parameters.get("version"), done.parameters.get("timestamp")
+    try:
+        number, at = (None, str(time)) if version is None else (int(version), None)
+        old = Snapshot.open(storage, number, at, kind=SAMPLES)
+        new = Snapshot.open(storage, done.version, kind=SAMPLES)
+        parts = inner_tables(old)
+    except (TensorLakeError, ValueError):  # the log has it no more
+        return []
+    out = []
+    for folder, pin in parts.items():
+        if _is_replaced(old, folder, pin, pinned(new, folder)):
+            text = (
+                f"version {done.version} of the dataset is a RESTORE by another program to version {old.version}, "
+                "which left what is in this folder as it was before: its values may not be those of the samples; "
+                f"ds.restore({old.version}) brings these back too"
+            )
+            out.append(Finding("pin", folder, text))
+    return out
+
+
+def _is_replaced(old: Snapshot, folder: str, was: int, now: int | None) -> bool:
+    """Whether something in an inner table was replaced between two of its versions."""
+    if now is None or now == was:
+        return False
+    kind = TENSORS if folder == TENSORS_FOLDER else SAMPLES
+    storage = inner_storage(old.storage, folder)
+    try:
+        counts = [changes_in(Snapshot.open(storage, one, kind=kind)) for one in (was, now)]
+    except TensorLakeError:  # the log of the folder has the version no more
+        return True
+    return counts[0] != counts[1]

@@ -189,7 +189,8 @@ class MaintenanceMethods(DatasetTable, Tagging):
           rank, nothing is null that may not be. The bytes of media have their checksum, and their headers are what
           the row says. With `deep` media are decoded too.
         - ``pin``, ``apart``, ``tiles``: the versions of the inner tables are there and sound, apart columns have one
-          row a sample, and tiles the shape that the sample's row says.
+          row a sample, and tiles the shape that the sample's row says. No ``RESTORE`` of another program has brought
+          samples back without these.
         - Orphans: files that no version names. They are notices, not errors.
 
         Every byte is read; memory is bounded by a row group a thread. Links are not followed.

@@ -117,7 +117,8 @@ def _check_vectors(now: Snapshot, old: Snapshot, before: Mapping[str, DataFile])
             why = "only while the table has the feature deletionVectors, which was dropped since"
         raise UnsupportedFeatureError(
             f"version {old.version} of {now.storage.uri} has {len(marked)} files with deletion vectors, such as "
-            f"{marked[0]}, which this package can bring back {why}; RESTORE TABLE ... TO VERSION AS OF of Spark may"
+            f"{marked[0]}, which this package can bring back {why}; RESTORE TABLE ... TO VERSION AS OF of Spark may, "
+            "without what was replaced in apart columns and tiles since"
         )
     if not now.storage.is_local:
         check_client()

@@ -102,6 +102,16 @@ def batches(snapshot: Snapshot, name: str, most: int) -> Iterator[tuple[int, fro
             yield said[name], frozenset(_tensors(said))
 
 
+def restored_by_others(snapshot: Snapshot) -> Commit | None:
+    """Return the newest RESTORE of another program which no restore of this package follows, None if there is none."""
+    for commit in _commits(snapshot):
+        if commit.operation == "restore":
+            return None
+        if commit.operation == "RESTORE":  # with no file where only parts were changed
+            return commit
+    return None
+
+
 def _tensors(transactions: Iterable[str]) -> Iterator[str]:
     """Yield the tensors of which a commit counts the changes."""
     prefix = app_of("")

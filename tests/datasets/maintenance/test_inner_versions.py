@@ -124,3 +124,34 @@ def test_tiles_that_a_vacuum_took_away_do_not_come_back_without_their_sample(mad
     now = tl.open(f"{ds.uri}/_tensors")
     assert ("scan/3" in now, now.version) == (False, tiles.version)
     assert ds.check(deep=True).ok
+
+
+def findings(ds):
+    ds.refresh()
+    return [(one.kind, one.place) for one in ds.check().findings if not one.is_notice]
+
+
+def test_parts_that_were_replaced_are_told_until_they_are_restored(made):
+    ds = made.ds
+    at = ds.version
+    ds.update([4], {"image": made.jpegs[0]})
+    DeltaTable(ds.uri).restore(at)
+    assert findings(ds) == [("pin", "_columns/image")]
+    assert contents(ds) != made.at_first
+    (found,) = (one for one in ds.check().findings if one.kind == "pin")
+    assert f"ds.restore({at}) brings these back too" in found.text
+    ds.update([7], {"label": 7})
+    assert findings(ds) == [("pin", "_columns/image")]
+    ds.restore(at)
+    assert not findings(ds)
+    assert contents(ds) == made.at_first
+
+
+def test_a_restore_over_samples_that_were_only_added_or_deleted_is_whole(made):
+    ds = made.ds
+    at = ds.version
+    ds.extend({"label": [1], "image": [made.jpegs[0]]})
+    ds.delete([3])
+    DeltaTable(ds.uri).restore(at)
+    assert not findings(ds)
+    assert contents(ds) == made.at_first
