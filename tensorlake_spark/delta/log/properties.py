@@ -34,10 +34,9 @@ TABLE_PROPERTIES = {
 CHECKPOINT_INTERVAL = int(TABLE_PROPERTIES["delta.checkpointInterval"])
 
 _SIZE = re.compile(r"\s*(\d*[1-9]\d*)\s*([kmgt]?)i?b?\s*", re.IGNORECASE)
-_INTERVAL = re.compile(
-    r"\s*(?:interval\s+)?(\d+)\s+(week|day|hour|minute|second)s?\s*", re.IGNORECASE
-)
-_SECONDS = {"week": 604800, "day": 86400, "hour": 3600, "minute": 60, "second": 1}
+_UNITS = ("week", "day", "hour", "minute", "second", "millisecond", "microsecond")
+_SPAN = re.compile(rf"(\d+)\s+({'|'.join(_UNITS)})s?\b\s*", re.IGNORECASE)
+_INTERVAL = re.compile(rf"\s*(?:interval\s+)?((?:{_SPAN.pattern})+)", re.IGNORECASE)
 _WEEK = dt.timedelta(days=7)
 
 
@@ -96,7 +95,10 @@ def retention(properties: Mapping[str, str], uri: str) -> dt.timedelta:
     """
     name = "delta.deletedFileRetentionDuration"
     found = _parsed(properties, uri, name, _INTERVAL, "duration such as 'interval 1 week'")
-    return dt.timedelta(seconds=int(found[1]) * _SECONDS[found[2].lower()]) if found else _WEEK
+    if not found:
+        return _WEEK
+    spans = [{f"{unit.lower()}s": int(count)} for count, unit in _SPAN.findall(found[1])]
+    return sum((dt.timedelta(**span) for span in spans), dt.timedelta())
 
 
 def _parsed(

@@ -27,6 +27,12 @@ def test_durations_are_read(text, days):
     assert retention(said, "here") == dt.timedelta(days=days)
 
 
+def test_durations_of_several_units_are_read():
+    """Spark takes them, and a vacuum said that they are none."""
+    said = {"delta.deletedFileRetentionDuration": "interval 1 day 12 hours 5 milliseconds"}
+    assert retention(said, "here") == dt.timedelta(days=1, hours=12, milliseconds=5)
+
+
 def test_a_table_that_says_nothing_has_the_defaults():
     assert file_bytes(TABLE_PROPERTIES, "here") == FILE_BYTES
     assert retention(TABLE_PROPERTIES, "here") == dt.timedelta(days=7)
@@ -40,7 +46,9 @@ def test_what_is_no_size_is_refused(text):
         file_bytes({"delta.targetFileSize": text}, "here")
 
 
-@pytest.mark.parametrize("text", ["", "1", "interval week", "interval 1 month", "-1 day"])
+@pytest.mark.parametrize(
+    "text", ["", "1", "interval week", "interval 1 month", "-1 day", "1 day 2", "1 days2 hours"]
+)
 def test_what_is_no_duration_is_refused(text):
     with pytest.raises(FormatError, match="no duration such as 'interval 1 week'"):
         retention({"delta.deletedFileRetentionDuration": text}, "here")
