@@ -342,3 +342,19 @@ def test_restoring_other_columns_in_an_object_store_beside_deletion_vectors(mark
     ds.restore(2)
     expect(ds, {n: n for n in range(20)})
     assert "flag" not in ds.schema
+
+
+def test_the_change_data_feed_of_our_changes_is_read(spark, ds):
+    """It shows a file that is written anew as rows that leave and rows that come."""
+    spark.sql(f"ALTER TABLE delta.`{ds.uri}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")
+    ds.refresh()
+    first = ds.version + 1
+    ds.update([3], {"size": 70})
+    ds.delete([4])
+    feed = spark.read.format("delta").option("readChangeFeed", "true")
+    rows = feed.option("startingVersion", first).load(ds.uri).collect()
+    left = sum(1 if row._change_type == "insert" else -1 for row in rows)
+    assert {row._change_type for row in rows} == {"insert", "delete"}
+    assert left == -1
+    third = [row for row in rows if row.sid == 3 and row._commit_version == first]
+    assert {row._change_type: row.size for row in third} == {"delete": 3, "insert": 70}

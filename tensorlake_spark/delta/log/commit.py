@@ -364,7 +364,7 @@ def _commit_once(snapshot: Snapshot, change: Change) -> bool:
     # deltalake changes columns in other ways only with the whole table; it then removes the files itself.
     anew = change.schema is not None
     removes = () if anew else change.removes
-    actions = [RemoveAction(path, change.data_change, now) for path in removes]
+    actions = [RemoveAction(p, change.data_change, now, snapshot.size_of(p), {}) for p in removes]
     snapshot.table.create_write_transaction(
         [*actions, *(file.add_action(change.data_change) for file in change.adds)],
         "overwrite" if anew else "append",
@@ -408,7 +408,10 @@ def _said(
             "path": path,
             "dataChange": change.data_change,
             "deletionTimestamp": now,
-            "extendedFileMetadata": False,
+            # Without these, Spark cannot read a change data feed.
+            "extendedFileMetadata": True,
+            "partitionValues": {},
+            "size": snapshot.size_of(path),
             **({"deletionVector": dict(change.vectors[path])} if path in change.vectors else {}),
         }
         for path in change.removes

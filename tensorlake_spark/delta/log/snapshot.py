@@ -404,6 +404,10 @@ class Snapshot:
         """Where each live file stands in `files`, by its path."""
         return {path: place for place, path in enumerate(self.files.path)}
 
+    def size_of(self, path: str) -> int:
+        """Return how many bytes a live file has."""
+        return int(self.files.size[self.places[path]])
+
     def statistics(self, place: int) -> dict[str, Any]:
         """Return what the log says of our columns in one of `files`, in the form of the log."""
         return statistics_of(self.file_actions, place)

@@ -69,10 +69,22 @@ def test_it_says_what_deltalake_says(lake, monkeypatch):
         of_each = {
             "commitInfo": ("timestamp", "engineInfo", "clientVersion", "tensorlake.commit"),
             "add": ("path", "modificationTime"),
-            "remove": ("path", "deletionTimestamp"),
+            "remove": ("path", "deletionTimestamp", "size"),
             "txn": ("version", "lastUpdated"),
         }[kind]
         assert without(said, *of_each) == without(other[kind], *of_each)
+
+
+@pytest.mark.parametrize("is_direct", [True, False])
+def test_a_file_that_leaves_has_its_size_and_partitions(lake, monkeypatch, is_direct):
+    """Without these, Spark refuses to read a change data feed of the version."""
+    if not is_direct:
+        monkeypatch.setattr(direct_commit, "can_commit", lambda *_, **__: False)
+    sizes = {file.name: file.stat().st_size for file in Path(lake.uri).glob("*.parquet")}
+    lake.write("x", np.arange(4), mode="overwrite")
+    (gone,) = (line["remove"] for line in lines(lake) if "remove" in line)
+    assert gone["extendedFileMetadata"] is True
+    assert (gone["size"], gone["partitionValues"]) == (sizes[gone["path"]], {})
 
 
 def test_a_version_that_is_there_is_never_replaced(lake):
