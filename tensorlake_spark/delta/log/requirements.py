@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from deltalake import DeltaTable, Schema
-from deltalake.schema import PrimitiveType
+from deltalake.schema import ArrayType, PrimitiveType, StructType
 
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import FormatError, UnsupportedFeatureError
 from tensorlake_spark.rows.row import SCHEMA
+from tensorlake_spark.tensor.spec import STORED_AXES
 
 TENSORS, SAMPLES = "tensors", "samples"
 """What a table can be: rows of tensors, or samples of a dataset."""
@@ -36,6 +39,13 @@ WRITABLE = READABLE | frozenset(
 _LASTING = re.compile(
     "allowColumnDefaults|clustering|identityColumns|icebergCompat.*|variant.*"
 )  # no program can drop these
+
+_TYPE = "tensorlake.type"
+_FIELDS = {f"d{axis}" for axis in range(STORED_AXES)}.union(
+    ("dtype", "shape", "data", "scale", "format", "height", "width", "channels", "crc", "frames"),
+    ("fps", "index", "rate", "length", "modality", "url", "size", "etag"),
+)
+"""The fields of columns of tensors and of samples, whatever these are."""
 
 _CONSTRAINT = "delta.constraints."
 _COMPUTED = {"delta.invariants", "delta.generationExpression"}
@@ -183,6 +193,21 @@ def check_writable(
         )
 
 
+def _added(field: Any, above: str, is_ours: bool) -> Iterator[str]:
+    """Yield the names of fields that somebody added inside a column of this package."""
+    name, kind = f"{above}{field.name}", field.type
+    told = field.metadata.get(_TYPE)
+    if told is not None:
+        is_ours = json.loads(told)["kind"] != "plain" if isinstance(told, str) else True
+    while isinstance(kind, ArrayType):
+        kind = kind.element_type
+    for inner in kind.fields if isinstance(kind, StructType) else ():
+        if is_ours and inner.name not in _FIELDS:
+            yield f"{name}.{inner.name}"
+        else:
+            yield from _added(inner, f"{name}.", is_ours)
+
+
 def _is_lasting(features: Collection[str]) -> bool:
     """Whether one of these features stays with a table for ever."""
     return any(_LASTING.fullmatch(name) for name in features)
@@ -196,7 +221,10 @@ def _rules(kind: str, schema: Schema, properties: Mapping[str, str]) -> list[str
         if name.startswith(_CONSTRAINT)
     ]
     for field in schema.fields:
-        if kind == TENSORS and field.name in SCHEMA.names:
+        is_ours = kind == TENSORS and field.name in SCHEMA.names
+        # Rows that are written anew have only our fields.
+        found += [f"a field {name!r} of another program" for name in _added(field, "", is_ours)]
+        if is_ours:
             continue
         if kind == TENSORS and not field.nullable:
             found.append(f"a column {field.name!r} that must not be null")

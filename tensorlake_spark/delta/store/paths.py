@@ -39,7 +39,8 @@ def inside(name: str) -> str:
         if ".." in parts or (form and not parts[0]) or odd:
             raise FormatError(
                 f"the table names the file {name!r:.300}, which lies outside of its folder or has no place "
-                "there; nothing was read: do not trust this table"
+                "there; nothing was read: do not trust this table, unless it was a shallow clone of Spark, whose "
+                "earlier versions have such names; spark.read.format('delta') reads these"
             )
         form, before = unquote(form), form
     return name

@@ -85,3 +85,28 @@ def test_identity_columns_are_refused_without_a_list_of_features(lake):
     with pytest.raises(tl.UnsupportedFeatureError, match="Delta feature identityColumns, which"):
         lake.write("y", np.ones(2))
     np.testing.assert_array_equal(lake["x"][0], np.arange(4.0))
+
+
+def test_fields_that_others_add_inside_our_columns_are_refused(lake, tmp_path):
+    """Each row that we wrote anew lost them."""
+    ds = tl.dataset(tmp_path / "ds", {"g/image": tl.types.Image("raw"), "g/label": "int32"})
+    ds.extend({"g/image": [np.zeros((2, 2), np.uint8)], "g/label": [3]})
+    for uri, column, group in ((lake.uri, "lo", ""), (ds.uri, "image", "g")):
+        log = Path(uri, "_delta_log")
+        lines = [json.loads(line) for line in (log / f"{0:020}.json").read_text().splitlines()]
+        (meta,) = (line["metaData"] for line in lines if "metaData" in line)
+        schema = json.loads(meta["schemaString"])
+        fields = schema["fields"]
+        for name in filter(None, (group, column)):
+            fields = next(field["type"]["fields"] for field in fields if field["name"] == name)
+        fields.append({"name": "extra", "type": "integer", "nullable": True, "metadata": {}})
+        meta["schemaString"] = json.dumps(schema)
+        newest = max(int(file.stem) for file in log.glob("*.json"))
+        (log / f"{newest + 1:020}.json").write_text(json.dumps({"metaData": meta}))
+    with pytest.raises(tl.UnsupportedFeatureError, match=r"field 'lo\.extra' of another program"):
+        lake.write("y", np.ones(2))
+    ds.refresh()
+    with pytest.raises(tl.UnsupportedFeatureError, match=r"field 'g\.image\.extra' of another"):
+        ds.update([0], {"g/label": 4})
+    assert ds["g/label"][:].tolist() == [3]
+    np.testing.assert_array_equal(ds["g/image"][0], np.zeros((2, 2)))
