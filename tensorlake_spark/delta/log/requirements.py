@@ -41,7 +41,7 @@ _LASTING = re.compile(
 )  # no program can drop these
 
 _TYPE = "tensorlake.type"
-_FIELDS = {f"d{axis}" for axis in range(STORED_AXES)}.union(
+FIELDS = {f"d{axis}" for axis in range(STORED_AXES)}.union(
     ("dtype", "shape", "data", "scale", "format", "height", "width", "channels", "crc", "frames"),
     ("fps", "index", "rate", "length", "modality", "url", "size", "etag"),
 )
@@ -202,7 +202,7 @@ def _added(field: Any, above: str, is_ours: bool) -> Iterator[str]:
     while isinstance(kind, ArrayType):
         kind = kind.element_type
     for inner in kind.fields if isinstance(kind, StructType) else ():
-        if is_ours and inner.name not in _FIELDS:
+        if is_ours and inner.name not in FIELDS:
             yield f"{name}.{inner.name}"
         else:
             yield from _added(inner, f"{name}.", is_ours)

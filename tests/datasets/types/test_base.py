@@ -10,6 +10,7 @@ import tensorlake_spark as tl
 from tensorlake_spark.datasets import types
 from tensorlake_spark.datasets.types import Image, Scalar, Sequence, Tensor, Type, as_type
 from tensorlake_spark.datasets.types.base import KINDS
+from tensorlake_spark.delta.log.requirements import FIELDS
 
 ALL = [
     types.Audio("flac"), types.BinaryMask(), types.BoundingBox("xywh", True), types.ClassLabel(["a", "b"]),
@@ -50,6 +51,21 @@ def test_nulls_and_nothing_are_stored_by_every_type(kind):
     if not kind.stacks:
         with pytest.raises(tl.InvalidSampleError, match="do not make one array"):
             kind.stack(kind.encode([], "x"))
+
+
+@pytest.mark.parametrize("kind", ALL, ids=str)
+def test_writers_take_the_fields_of_every_type_for_ours(kind):
+    """A table with other fields in our columns is refused."""
+    if kind.kind != "plain":
+        assert {*_fields(kind.storage())} <= FIELDS
+
+
+def _fields(kind):
+    if pa.types.is_list(kind):
+        yield from _fields(kind.value_type)
+    for inner in kind if pa.types.is_struct(kind) else ():
+        yield inner.name
+        yield from _fields(inner.type)
 
 
 def test_short_names():
