@@ -97,7 +97,7 @@ def live_path(name: str, uri: str) -> str:
     if _ONE_SPELLING.fullmatch(inside(name)) is None:
         raise UnsupportedFeatureError(
             f"the table at {uri} has the file {name!r:.300}, in whose name are characters that a log may spell in "
-            "several ways, and tensorlake_spark would not find or not remove it; write its rows to a file of another "
-            "name with Spark: UPDATE delta.`FOLDER` SET COLUMN = COLUMN, with a column of the table"
+            "several ways, and tensorlake_spark would not find or not remove it; an UPDATE by Spark that sets a column "
+            "to itself writes its rows to a file of another name"
         )
     return name
