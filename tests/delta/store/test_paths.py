@@ -60,7 +60,9 @@ def test_a_live_file_of_one_spelling_is_taken(name):
 )
 def test_a_live_file_that_is_spelled_in_several_ways_is_refused(name):
     """deltalake would remove another name than the log has, and the file would stay."""
-    with pytest.raises(UnsupportedFeatureError, match=r"may spell in several ways.*an UPDATE by Spark"):
+    with pytest.raises(
+        UnsupportedFeatureError, match=r"may spell in several ways.*an UPDATE by Spark"
+    ):
         live_path(name, "u")
 
 
