@@ -90,8 +90,8 @@ def check_whole(uri: str, partition_columns: Collection[str]) -> None:
         names = ", ".join(sorted(partition_columns))
         raise UnsupportedFeatureError(
             f"the table at {uri} is partitioned by {names}, and tensorlake_spark reads no values out of the log; "
-            "spark.read.format('delta') does, or write it without partitions: spark.read.format('delta').load(uri)"
-            ".write.format('delta').mode('overwrite').option('overwriteSchema', 'true').save(uri)"
+            "spark.read.format('delta') does; to use it here, save its rows over it by Spark without partitions, in "
+            "the mode 'overwrite', with the option overwriteSchema='true'"
         )
 
 
