@@ -27,9 +27,8 @@ class Computing(ReductionMethods):
     `TensorRef`.
     """
 
-    __pandas_priority__ = (
-        5000  # above those of pandas, which would take the tensor for a list of rows
-    )
+    # Above those of pandas, which would take the tensor for a list of rows.
+    __pandas_priority__ = 5000
 
     def _gathered(self, mapped: Mapped) -> Any:
         """Return an elementwise result in memory: here computed by this process."""

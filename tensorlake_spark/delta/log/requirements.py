@@ -36,9 +36,8 @@ WRITABLE = READABLE | frozenset(
 )
 """Writer features under which deltalake commits for us."""
 
-_LASTING = re.compile(
-    "allowColumnDefaults|clustering|identityColumns|icebergCompat.*|variant.*"
-)  # no program can drop these
+# No program can drop these.
+_LASTING = re.compile("allowColumnDefaults|clustering|identityColumns|icebergCompat.*|variant.*")
 
 _TYPE = "tensorlake.type"
 FIELDS = {f"d{axis}" for axis in range(STORED_AXES)}.union(

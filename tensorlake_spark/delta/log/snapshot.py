@@ -38,7 +38,7 @@ from tensorlake_spark.delta.log.requirements import SAMPLES, TENSORS
 from tensorlake_spark.delta.log.time_travel import as_number, as_time, travel
 from tensorlake_spark.delta.store.memory_maps.mapped_files import MappedFiles
 from tensorlake_spark.delta.store.ranges import ANY_SIZE, Remote
-from tensorlake_spark.delta.store.storage import Storage, listed, reaching
+from tensorlake_spark.delta.store.storage import Storage, is_denied, listed, reaching
 from tensorlake_spark.errors import (
     FormatError,
     InvalidOptionError,
@@ -49,9 +49,8 @@ from tensorlake_spark.rows.row import SCHEMA
 
 _MANY_APPS = 8
 
-_IDENTITY = (
-    "identityColumns"  # which a table may need without a list of features, by its writer's version
-)
+# A table may need them without a list of features, by its writer's version.
+_IDENTITY = "identityColumns"
 
 _UNKNOWN = re.compile(r"(?i)unsupported|max_catalog_version|reader.?version|table feature")
 
@@ -196,7 +195,7 @@ class Snapshot:
                 raise TableNotFoundError(f"there is no Delta table at {storage.uri}") from error
             except DeltaError as error:
                 requirements.check_folders(storage)
-                if "Permission denied" in str(error):  # of a checkpoint
+                if is_denied(error):  # of a checkpoint
                     raise
                 said = str(error).split("\nStack", 1)[0].split(" 0: ", 1)[0].strip()
                 if _UNKNOWN.search(said):

@@ -12,7 +12,7 @@ from deltalake.exceptions import TableNotFoundError as DeltaTableNotFound
 
 from tensorlake_spark.delta.log.requirements import SAMPLES, TENSORS, kind_of
 from tensorlake_spark.delta.log.time_travel import as_time, travel
-from tensorlake_spark.delta.store.storage import Storage, reaching
+from tensorlake_spark.delta.store.storage import Storage, is_denied, reaching
 from tensorlake_spark.errors import FormatError, TableNotFoundError
 from tensorlake_spark.rows.row import SCHEMA
 
@@ -92,7 +92,7 @@ def _opened(storage: Storage) -> DeltaTable:
         except DeltaTableNotFound as error:
             raise TableNotFoundError(f"there is no Delta table at {storage.uri}") from error
         except DeltaError as error:
-            if "Permission denied" in str(error):  # of a checkpoint
+            if is_denied(error):  # of a checkpoint
                 raise
             said = f"{error!s:.300}"
             raise FormatError(f"the table at {storage.uri} cannot be opened: {said}") from error

@@ -359,7 +359,7 @@ def refusal(storage: Storage, error: Exception) -> StorageError:
             f"the disk of {storage.uri} is full, and what was committed before is as it was: {said}; free some space, "
             "and do it again"
         )
-    if storage.is_local and "Permission denied" in said:
+    if storage.is_local and is_denied(error):
         said += "; give this user access to it, or take a copy"
     if storage.is_local and "Read-only file system" in said:
         said += "; its disk can only be read: mount it for writing, or write to a copy"
@@ -374,6 +374,11 @@ def is_full(error: BaseException) -> bool:
     """Whether an error tells that a disk has no space left, or none for this user."""
     said = str(error)
     return "No space left on device" in said or "Disk quota exceeded" in said
+
+
+def is_denied(error: BaseException) -> bool:
+    """Whether an error tells that this user may not read or write something."""
+    return "Permission denied" in str(error)
 
 
 def is_refusal(error: BaseException) -> bool:

@@ -55,9 +55,8 @@ class Arithmetic(Interchange, ArrayFunctions):
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]
     __array_priority__ = 100  # of matrices that know no __array_ufunc__, before their own 10
-    __pandas_priority__ = (
-        5000  # above those of pandas, which would take the tensor for a list of rows
-    )
+    # Above those of pandas, which would take the tensor for a list of rows.
+    __pandas_priority__ = 5000
 
     __add__, __radd__ = _both(np.add)
     __sub__, __rsub__ = _both(np.subtract)
