@@ -124,15 +124,20 @@ class Bsgs(SparseLayout):
         self, rows: Rows, spec: TensorSpec, selection: AnySelection
     ) -> tuple[Array, Array, Array]:
         ndim = spec.ndim
-        names = [None if p.index is None else fields_of(p.params, ndim) for p in rows.payloads]
+        dense: tuple[bool, str | None] = True, None
+        forms = [
+            dense if data is None else (False, text)
+            for data, text in zip(rows.payloads.index, rows.payloads.params, strict=True)
+        ]
         found = []
-        for fields in dict.fromkeys(names):
-            chosen = [i for i, other in enumerate(names) if other == fields]
-            some = rows if len(chosen) == len(names) else _take(rows, chosen)
-            if fields is None:
+        for form in dict.fromkeys(forms):
+            chosen = [i for i, other in enumerate(forms) if other == form]
+            some = rows if len(chosen) == len(forms) else _take(rows, chosen)
+            is_dense, text = form
+            if is_dense:
                 keys, values, row = _pick_dense(some, spec, selection)
             else:
-                keys, values, row = pick_offsets(some, fields, spec, selection)
+                keys, values, row = pick_offsets(some, fields_of(text, ndim), spec, selection)
             found.append((keys, values, row if some is rows else np.array(chosen)[row]))
         if len(found) == 1:
             return found[0]
@@ -150,7 +155,7 @@ def _floor_power(n: int) -> int:
 def _take(rows: Rows, chosen: Sequence[int]) -> Rows:
     return Rows(
         rows.lo[list(chosen)], rows.hi[list(chosen)], [rows.counts[i] for i in chosen],
-        rows.seqs[list(chosen)], [rows.payloads[i] for i in chosen],
+        rows.seqs[list(chosen)], rows.payloads.take(chosen),
     )  # fmt: skip
 
 
@@ -160,10 +165,10 @@ def _pick_dense(
     """Pick from rows that store their block as an array."""
     sides = rows.hi - rows.lo
     volumes = [math.prod(side) for side in sides.tolist()]
-    for payload, volume, count in zip(rows.payloads, volumes, rows.counts, strict=True):
-        if is_same(payload.values) and volume != count:
+    for packed, volume, count in zip(rows.payloads.values, volumes, rows.counts, strict=True):
+        if is_same(packed) and volume != count:
             raise CorruptDataError(f"a block of {volume} equal cells says that it holds {count}")
-    cells = unpack_values([p.values for p in rows.payloads], volumes, spec.dtype)
+    cells = unpack_values(rows.payloads.values, volumes, spec.dtype)
     stored = np.flatnonzero(nonzero_bits(cells))
     ends = np.cumsum(volumes)
     row = np.searchsorted(ends, stored, side="right")

@@ -161,7 +161,7 @@ class Ftsf(Layout):
         lo, hi = boxes(batch, spec.ndim)
         wanted = np.flatnonzero(selection.hits(lo, hi)).tolist()
         found = checked(batch, spec, wanted, lo, hi, KNOWN)
-        payload = dict(zip(wanted, found, strict=True))
+        payload = dict(zip(wanted, found.each(), strict=True))
         with naming(spec):
             return self._put(payload, lo, hi, spec, selection, result)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ import pyarrow as pa
 from tensorlake_spark.errors import CorruptDataError, FormatError
 from tensorlake_spark.layouts.coding.chain import parted, unread
 from tensorlake_spark.rows.binary_views import payloads
-from tensorlake_spark.rows.checksum import corner_bytes, crc32, crc_head, crc_payload
+from tensorlake_spark.rows.checksum import corner_bytes, crc_head, crc_payload
 from tensorlake_spark.rows.row import corners, numbers
 from tensorlake_spark.tensor.spec import STORED_AXES, TensorSpec, dtype_name
 
@@ -36,6 +37,32 @@ class Payload(NamedTuple):
     params: str | None
     index: Any
     values: Any
+
+
+@dataclass(frozen=True)
+class Payloads:
+    """What some rows hold, column by column; see `Payload`."""
+
+    codecs: list[Any]
+    params: list[str | None]
+    index: list[Any]
+    values: list[Any]
+
+    def each(self) -> list[Payload]:
+        """Return what each row holds."""
+        columns = self.codecs, self.params, self.index, self.values
+        return [Payload(*row) for row in zip(*columns, strict=True)]
+
+    def take(self, rows: Sequence[int]) -> Payloads:
+        """Return those of some of the rows."""
+        columns = self.codecs, self.params, self.index, self.values
+        codecs, params, index, values = ([column[i] for i in rows] for column in columns)
+        return Payloads(codecs, params, index, values)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all payloads."""
+        return sum(map(len, self.values)) + sum(len(data) for data in self.index if data)
 
 
 @contextmanager
@@ -126,7 +153,7 @@ def checked(
     lo: Array,
     hi: Array,
     codecs: Collection[str],
-) -> list[Payload]:
+) -> Payloads:
     """Return the payloads of the wanted rows, each held against its checksum and its tensor.
 
     Parameters
@@ -151,7 +178,7 @@ def checked(
         If the row has a codec that is none of `codecs`; names it, and what reads it.
     """
     if not len(wanted):
-        return []
+        return Payloads([], [], [], [])
     heads = [_texts(batch.column(name), wanted) for name in ("layout", "params", "dtype", "codec")]
     crcs = numbers(batch.column("crc"))[wanted].tolist()
     values = payloads(batch.column("values"), wanted)
@@ -160,35 +187,38 @@ def checked(
     lo, hi = lo[wanted], hi[wanted]
     stored = min(spec.ndim, STORED_AXES)
     forms = corner_bytes(lo[:, :stored], hi[:, :stored])
-    inside = (lo < hi) & (lo >= 0) & (hi <= np.array(spec.shape, np.int64))
-    fits: Array = np.asarray(np.all(inside, axis=1))
-    name = dtype_name(spec.dtype)
-    out = []
-    for i, (layout, params, dtype, codec, form, crc, fit, ids, data) in enumerate(
-        zip(*heads, forms, crcs, fits.tolist(), index, values, strict=True)
+    kinds = [*zip(*heads, strict=True)]
+    starts = {kind: crc_head(*kind) for kind in {*kinds}}
+    for i, (kind, form, crc, ids, data) in enumerate(
+        zip(kinds, forms, crcs, index, values, strict=True)
     ):
-        head = crc32(form, crc_head(layout, params, dtype, codec))
-        body = data
-        if not is_whole and data is not None and parted(str(codec))[0] == "split":
+        start, body = starts[kind], data
+        if not is_whole and data is not None and parted(str(kind[3]))[0] == "split":
             # The checksum of the row needs both columns. That of the upper halves stands before them.
             crc, body = int.from_bytes(data[:4], "little"), memoryview(data)[4:]
-        if data is None or crc_payload(head, ids, body) != crc:
+        if data is None or crc_payload(start, ids, body, form) != crc:
             raise CorruptDataError(
                 f"tensor {spec.id!r}, box {box_text(lo[i], hi[i])}: the row fails its checksum; "
                 "restore the file from a backup, or an earlier version of the table"
             )
-        if dtype != name or layout != spec.layout or not fit:
-            raise CorruptDataError(
-                f"tensor {spec.id!r}, box {box_text(lo[i], hi[i])}: the row ({layout}, {dtype}) does "
-                f"not fit the tensor's shape {spec.shape}, dtype {spec.dtype} and layout {spec.layout}"
-            )
+    inside = (lo < hi) & (lo >= 0) & (hi <= np.array(spec.shape, np.int64))
+    fits: Array = np.asarray(np.all(inside, axis=1))
+    ours = spec.layout, dtype_name(spec.dtype)
+    if not fits.all() or any((layout, dtype) != ours for layout, _, dtype, _ in starts):
+        for i, ((layout, _, dtype, _), fit) in enumerate(zip(kinds, fits.tolist(), strict=True)):
+            if (layout, dtype) != ours or not fit:
+                raise CorruptDataError(
+                    f"tensor {spec.id!r}, box {box_text(lo[i], hi[i])}: the row ({layout}, {dtype}) does not "
+                    f"fit the tensor's shape {spec.shape}, dtype {spec.dtype} and layout {spec.layout}"
+                )
+    for layout, _, _, codec in starts:
         if codec not in codecs:
+            i = heads[3].index(codec)
             row = _row_text(batch, wanted[i])
             raise FormatError(
                 f"tensor {spec.id!r}, {row}box {box_text(lo[i], hi[i])}: {unread(codec, layout)}"
             )
-        out.append(Payload(codec, params, ids, data))
-    return out
+    return Payloads(heads[3], heads[1], index, values)
 
 
 def _row_text(batch: pa.RecordBatch, place: int) -> str:

@@ -152,7 +152,8 @@ class Window(Ftsf):
     ) -> Totals:
         lo, hi = boxes(batch, spec.ndim)
         wanted = np.flatnonzero(selection.hits(lo, hi)).tolist()
-        found = dict(zip(wanted, checked(batch, spec, wanted, lo, hi, codecs.CODECS), strict=True))
+        payloads = checked(batch, spec, wanted, lo, hi, codecs.CODECS)
+        found = dict(zip(wanted, payloads.each(), strict=True))
         plain = {i: payload for i, payload in found.items() if payload.index is None}
         with naming(spec):
             totals = self._put(plain, lo, hi, spec, selection, result)

@@ -16,7 +16,9 @@ except ImportError:
     from zlib import crc32 as crc32
 
 _NULL = b"\xff\xff\xff\xff"
-_COPIED = 8 << 10  # bytes that are sooner copied than looked at by four calls
+_ABSENT = _NULL + _NULL
+_COPIED = 64 << 10  # bytes of a row that are sooner copied than looked at by five calls
+_HELD = 5 << 10  # bytes, up to which `crc32` holds the GIL
 _PIECE = 16 << 10  # characters encoded at once: new memory for more costs more than the checksum
 _length = struct.Struct("<Q").pack
 
@@ -52,9 +54,8 @@ def crc_of(
     index, values : bytes-like, or None
         Each as its length (uint64, little endian) and bytes; a null as eight ``ff``.
     """
-    crc = crc_head(layout, params, dtype, codec)
-    crc = crc32(struct.pack(f"<I{len(corners)}q", len(corners), *corners), crc)
-    return crc_payload(crc, index, values)
+    form = struct.pack(f"<I{len(corners)}q", len(corners), *corners)
+    return crc_payload(crc_head(layout, params, dtype, codec), index, values, form)
 
 
 def crc_with_text(layout: str, dtype: str, codec: str, corners: Sequence[int], values: str) -> int:
@@ -63,7 +64,7 @@ def crc_with_text(layout: str, dtype: str, codec: str, corners: Sequence[int], v
         return crc_of(layout, None, dtype, codec, corners, None, values.encode())
     crc = crc_head(layout, None, dtype, codec)
     crc = crc32(struct.pack(f"<I{len(corners)}q", len(corners), *corners), crc)
-    crc = crc32(_NULL + _NULL + _length(len(values)), crc)
+    crc = crc32(_ABSENT + _length(len(values)), crc)
     for start in range(0, len(values), _PIECE):
         crc = crc32(values[start : start + _PIECE].encode(), crc)
     return crc
@@ -83,17 +84,28 @@ def corner_bytes(lo: Any, hi: Any) -> list[bytes]:
     return [data[start : start + size] for start in range(0, len(data), size)]
 
 
-def crc_payload(crc: int, index: Any, values: Any) -> int:
-    """Return the checksum of a row, from that of all before its payload."""
-    if index is not None and values is not None:
-        first, then = len(index), len(values)
-        if first + then <= _COPIED:
-            whole: int = crc32(b"".join((_length(first), index, _length(then), values)), crc)
-            return whole
-    for data in (index, values):
-        crc = (
-            crc32(_NULL + _NULL, crc)
-            if data is None
-            else crc32(data, crc32(_length(len(data)), crc))
-        )
+def crc_payload(crc: int, index: Any, values: Any, corners: bytes = b"") -> int:
+    """Return the checksum of a row, from that of its texts; `corners` is what `corner_bytes` says of it."""
+    first, index = (_ABSENT, b"") if index is None else (_length(len(index)), index)
+    then, values = (_ABSENT, b"") if values is None else (_length(len(values)), values)
+    if len(index) + len(values) <= _COPIED:
+        return crc_held(b"".join((corners, first, index, then, values)), crc)
+    for data in (corners, first, index, then, values):
+        crc = crc32(data, crc)
+    return crc
+
+
+def crc_held(data: Any, crc: int = 0) -> int:
+    """Return the CRC-32 of a few bytes, and let no other thread in meanwhile.
+
+    `crc32` lets go of the GIL for more than 5 KiB. It needs a microsecond for them, and a thread that comes in
+    between does not give the GIL back for milliseconds.
+
+    Examples
+    --------
+    >>> crc_held(b"a" * 10_000) == crc32(b"a" * 10_000)
+    True
+    """
+    for start in range(0, len(data), _HELD):
+        crc = crc32(data[start : start + _HELD], crc)
     return crc

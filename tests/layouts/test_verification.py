@@ -39,9 +39,12 @@ def test_rows_as_they_were_written():
     lo, hi = boxes(batch, 2)
     assert (lo.tolist(), hi.tolist()) == ([[0, 0], [2, 0]], [[2, 6], [4, 6]])
     found = held(batch)
-    assert [bytes(payload.values) for payload in found] == [X[:2].tobytes(), X[2:].tobytes()]
-    assert {payload.codec for payload in found} == {"raw"}
-    assert checked(batch, SPEC, [], lo, hi, ()) == []
+    assert [bytes(values) for values in found.values] == [X[:2].tobytes(), X[2:].tobytes()]
+    assert found.codecs == ["raw", "raw"]
+    assert found.nbytes == X.nbytes
+    assert found.take([1]).each() == found.each()[1:]
+    assert [bytes(payload.values) for payload in found.each()] == [*map(bytes, found.values)]
+    assert checked(batch, SPEC, [], lo, hi, ()).each() == []
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,14 @@ import struct
 import zlib
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tensorlake_spark.rows.checksum import (
     corner_bytes,
-    crc32,
     crc_head,
+    crc_held,
     crc_of,
     crc_payload,
     crc_with_text,
@@ -40,7 +41,16 @@ def test_it_is_the_crc_of_the_byte_form(texts, box, index, values):
     assert crc_of(*texts, corners, index, values) == wanted
     lo, hi = (np.array([corner], np.int64).reshape(1, -1) for corner in zip(*box or [((), ())]))
     (form,) = corner_bytes(lo, hi)
-    assert crc_payload(crc32(form, crc_head(*texts)), index, values) == wanted, "as readers make it"
+    assert crc_payload(crc_head(*texts), index, values, form) == wanted, "as readers make it"
+
+
+@pytest.mark.parametrize("size", [0, 1, 5120, 5121, 12_000, 70_000])
+def test_few_bytes_and_many_have_the_same_checksum(size):
+    data = np.random.default_rng(size).bytes(size)
+    for one in (data, memoryview(data)):
+        assert crc_held(one, 7) == zlib.crc32(data, 7)
+        whole = byte_form(("a", None, "b", "c"), (1, 2), (one, data))
+        assert crc_of("a", None, "b", "c", (1, 2), one, data) == zlib.crc32(whole)
 
 
 def test_a_null_is_not_an_empty_value():

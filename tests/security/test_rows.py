@@ -12,7 +12,12 @@ from work import calls
 
 import tensorlake_spark as tl
 from tensorlake_spark.delta.files import payload
-from tensorlake_spark.layouts.coding.decompression import content_size, inflate, inflate_many
+from tensorlake_spark.layouts.coding.decompression import (
+    ZSTD,
+    content_size,
+    inflate,
+    inflate_many,
+)
 
 DEEP = "[" * 100_000 + "]" * 100_000
 
@@ -198,7 +203,7 @@ def test_a_frame_is_refused_by_the_size_that_it_says():
         with pytest.raises(tl.CorruptDataError):
             inflate(body, True, nbytes)
     with pytest.raises(tl.CorruptDataError):
-        inflate_many([(liar, True), (liar, True)], [1 << 20, 1 << 20])
+        inflate_many([liar, liar], [ZSTD, ZSTD], [1 << 20, 1 << 20])
     huge = bomb(1 << 28, says=(1 << 32) - 1)
     with pytest.raises(tl.CorruptDataError):
         inflate(huge, True, 1 << 20)

@@ -15,7 +15,7 @@ Values
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -24,6 +24,9 @@ import pyarrow as pa
 
 from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.layouts.coding.decompression import (
+    RAW,
+    SAME,
+    ZSTD,
     content_size,
     inflate_joined,
     inflate_many,
@@ -117,8 +120,8 @@ def unpack_ints(buffers: Sequence[Any], counts: Sequence[int]) -> Array:
     CorruptDataError
         If a buffer does not hold just so many.
     """
-    bodies, sizes, widths = _int_bodies(buffers, counts)
-    flats = inflate_many(bodies, sizes)
+    bodies, forms, sizes, widths = _int_bodies(buffers, counts)
+    flats = inflate_many(bodies, forms, sizes)
     widest, total = max(widths, default=0), sum(counts)
     planes = np.zeros((max(1, widest), total), np.uint8)
     stops = np.cumsum(counts, dtype=np.int64).tolist()
@@ -146,19 +149,21 @@ def int_planes(buffers: Sequence[Any], counts: Sequence[int]) -> tuple[Array, li
     CorruptDataError
         If a buffer does not hold just so many.
     """
-    bodies, sizes, widths = _int_bodies(buffers, counts)
-    return inflate_joined(bodies, sizes), widths
+    bodies, forms, sizes, widths = _int_bodies(buffers, counts)
+    return inflate_joined(bodies, forms, sizes), widths
 
 
 def _int_bodies(
     buffers: Sequence[Any], counts: Sequence[int]
-) -> tuple[list[tuple[memoryview, bool]], list[int], list[int]]:
+) -> tuple[list[memoryview], list[int], list[int], list[int]]:
     """Return what `inflate_many` takes, and how many bytes each integer of a buffer has."""
     _total(counts)
-    bodies = list(_bodies(buffers, counts))
-    widths = [_width(head) for _, head, _, _ in bodies]
-    packed = [(body, bool(head & _ZSTD_INTS)) for body, head, _, _ in bodies]
-    return packed, [width * count for width, count in zip(widths, counts, strict=True)], widths
+    heads, bodies = _parted(buffers)
+    known = {head: (_width(head), ZSTD if head & _ZSTD_INTS else RAW) for head in {*heads}}
+    widths = [known[head][0] for head in heads]
+    forms = [known[head][1] for head in heads]
+    sizes = [width * count for width, count in zip(widths, counts, strict=True)]
+    return bodies, forms, sizes, widths
 
 
 def check_ints(buffers: Sequence[Any], counts: Sequence[int], least: int = 0) -> None:
@@ -177,11 +182,11 @@ def check_ints(buffers: Sequence[Any], counts: Sequence[int], least: int = 0) ->
         If a buffer does not hold just so many.
     """
     _total(counts)
-    for body, head, start, stop in _bodies(buffers, counts):
+    for head, body, count in zip(*_parted(buffers), counts, strict=True):
         width = _width(head)
-        _claims(body, head & _ZSTD_INTS, width * (stop - start))
+        _claims(body, head & _ZSTD_INTS, width * count)
         if width < least:
-            raise CorruptDataError(f"a buffer of {stop - start} different integers has only zeros")
+            raise CorruptDataError(f"a buffer of {count} different integers has only zeros")
 
 
 def check_several(buffers: Sequence[Any], counts: Sequence[int]) -> None:
@@ -213,17 +218,12 @@ def _total(counts: Sequence[int]) -> int:
     return sum(counts)
 
 
-def _bodies(
-    buffers: Sequence[Any], counts: Sequence[int]
-) -> Iterator[tuple[memoryview, int, int, int]]:
-    """Yield ``(body, first byte, start, stop)`` of every buffer."""
-    start = 0
-    for buffer, count in zip(buffers, counts, strict=True):
-        view = memoryview(buffer)
-        if not view.nbytes:
-            raise CorruptDataError("a buffer of a row is empty")
-        yield view[1:], view[0] & 255, start, start + count
-        start += count
+def _parted(buffers: Sequence[Any]) -> tuple[list[int], list[memoryview]]:
+    """Return the first byte of every buffer, and what follows it."""
+    views = [memoryview(buffer) for buffer in buffers]
+    if not all(map(len, views)):
+        raise CorruptDataError("a buffer of a row is empty")
+    return [view[0] & 255 for view in views], [view[1:] for view in views]
 
 
 def narrowest(values: Array) -> int:
@@ -343,19 +343,16 @@ def unpack_values(
         If a buffer does not hold just so many values.
     """
     _total(counts)
-    bodies = list(_bodies(buffers, counts))
-    known = {head: _form(head, dtype) for head in {head for _, head, _, _ in bodies}}
-    forms = [known[head] for _, head, _, _ in bodies]
-    held = [1 if same else count for (_, same), count in zip(forms, counts, strict=True)]
-    packed = [(body, bool(head & _ZSTD_VALUES)) for body, head, _, _ in bodies]
-    sizes = [count * stored.itemsize for (stored, _), count in zip(forms, held, strict=True)]
+    heads, bodies = _parted(buffers)
+    known = {head: _form(head, dtype) for head in {*heads}}
     plain = _plain(np.empty(0, dtype)).dtype
-    kinds = {*forms}
+    kinds = [*{stored for stored, _ in known.values()}]
     # Values are widened last, and only those that are taken.
-    if len(kinds) == 1 and forms[0][0].itemsize == 1 < plain.itemsize and not forms[0][1]:
-        values = inflate_joined(packed, sizes).view(forms[0][0])
+    if len(kinds) == 1 and kinds[0].itemsize == 1:
+        ways = {head: SAME if head & _SAME else _way(head) for head in known}
+        values = inflate_joined(bodies, [ways[head] for head in heads], counts).view(kinds[0])
     else:
-        values = _filled(packed, sizes, forms, counts, plain)
+        values = _filled(bodies, heads, known, counts, plain)
     if take is not None:
         values = values[take]
     if not widened and plain == dtype:
@@ -363,18 +360,26 @@ def unpack_values(
     return values.astype(plain, copy=False).view(dtype)
 
 
+def _way(head: int) -> int:
+    return ZSTD if head & _ZSTD_VALUES else RAW
+
+
 def _filled(
-    packed: Sequence[tuple[memoryview, bool]],
-    sizes: Sequence[int],
-    forms: Sequence[tuple[np.dtype[Any], bool]],
+    bodies: Sequence[memoryview],
+    heads: Sequence[int],
+    known: Mapping[int, tuple[np.dtype[Any], bool]],
     counts: Sequence[int],
     plain: np.dtype[Any],
 ) -> Array:
     """Return values in the one dtype in which all are stored, or else in their own."""
-    kinds = {stored for stored, _ in forms}
+    kinds = {stored for stored, _ in known.values()}
     values = np.empty(sum(counts), kinds.pop() if len(kinds) == 1 else plain)
+    forms = [known[head] for head in heads]
+    held = [1 if same else count for (_, same), count in zip(forms, counts, strict=True)]
+    sizes = [count * stored.itemsize for (stored, _), count in zip(forms, held, strict=True)]
+    flats = inflate_many(bodies, [*map(_way, heads)], sizes)
     start = 0
-    for flat, (stored, same), count in zip(inflate_many(packed, sizes), forms, counts, strict=True):
+    for flat, (stored, same), count in zip(flats, forms, counts, strict=True):
         if stored.itemsize > 1 and count > 1 and not same:
             flat = np.ascontiguousarray(flat.reshape(stored.itemsize, count).T).reshape(-1)
         values[start : start + count] = flat.view(stored)

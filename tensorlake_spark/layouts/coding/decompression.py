@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,16 @@ Array = np.ndarray[Any, Any]
 
 _UNSEEN = 1 << 20  # so many bytes may be taken before a frame is asked how many it holds
 
+RAW, ZSTD, SAME = range(3)
+"""How bytes are stored: as they are, as one Zstandard frame, or as one byte that stands for all."""
+
 _MAGIC = b"\x28\xb5\x2f\xfd"
 _HEAD = struct.Struct("<4sBH")
+_FIELDS = np.dtype([("magic", "<u4"), ("descriptor", "u1"), ("size", "<u2")])
+_MAGIC_NUMBER = int.from_bytes(_MAGIC, "little")
+_FEW = 16  # frames that Python looks at sooner than NumPy
+_HEADER, _SIZED = struct.Struct("<4sBI"), 0xA0  # one segment, and four bytes for the size
+_BLOCK = 128 << 10
 _FORM, _ALONE = 0xE3, 0x60  # without a window and a dictionary, and two bytes for the size
 _zstd = pa.Codec("zstd")
 
@@ -52,16 +61,38 @@ def content_size(frame: Any) -> int | None:
     return size + 256 if form == 1 else size
 
 
-def inflate_many(bodies: Sequence[tuple[Any, bool]], sizes: Sequence[int]) -> list[Array]:
+def content_sizes(frames: Sequence[Any]) -> list[int | None]:
+    """Return what `content_size` does of each frame.
+
+    Examples
+    --------
+    >>> content_sizes([pa.Codec("zstd").compress(b"a" * 1000), b"anything else"])
+    [1000, None]
+    """
+    if len(frames) < _FEW or min(map(len, frames)) < _HEAD.size:
+        return [content_size(frame) for frame in frames]
+    heads = b"".join([memoryview(frame)[: _HEAD.size] for frame in frames])
+    fields = np.frombuffer(heads, _FIELDS)
+    is_usual = (fields["magic"] == _MAGIC_NUMBER) & (fields["descriptor"] & _FORM == _ALONE)
+    out: list[int | None] = (fields["size"].astype(np.int64) + 256).tolist()
+    for i in np.flatnonzero(~is_usual).tolist():
+        out[i] = content_size(frames[i])
+    return out
+
+
+def inflate_many(bodies: Sequence[Any], forms: Sequence[int], sizes: Sequence[int]) -> list[Array]:
     """Return the bytes of many payloads, as `inflate` of each does.
 
     Zstandard takes frames one after the other as one (RFC 8878, section 3.1): a call for each would take
-    memory for its tables anew, which is dearer than decompressing a small frame.
+    memory for its tables anew, which is dearer than decompressing a small frame. What is not compressed
+    goes into the same stream, as a frame of its own: Python would take longer to look at each.
 
     Parameters
     ----------
-    bodies : sequence of (bytes-like, bool)
-        Frames, or the bytes themselves, and which of them.
+    bodies : sequence of bytes-like
+        What is stored.
+    forms : sequence of int
+        How: `RAW`, `ZSTD` or `SAME`.
     sizes : sequence of int
         How many bytes are needed of each.
 
@@ -73,55 +104,74 @@ def inflate_many(bodies: Sequence[tuple[Any, bool]], sizes: Sequence[int]) -> li
     Examples
     --------
     >>> packed = pa.Codec("zstd").compress(b"a" * 100, asbytes=True)
-    >>> [len(flat) for flat in inflate_many([(packed, True), (b"abc", False), (packed, True)], [100, 3, 100])]
-    [100, 3, 100]
+    >>> [len(flat) for flat in inflate_many([packed, b"abc", b"a"], [ZSTD, RAW, SAME], [100, 3, 9])]
+    [100, 3, 9]
     """
-    whole = _all_frames(bodies, sizes)
+    whole = _inflate_stream(bodies, forms, sizes)
     if whole is None:
-        return [inflate(*body, size) for body, size in zip(bodies, sizes, strict=True)]
-    out, at = [], 0
-    for (body, compressed), size in zip(bodies, sizes, strict=True):
-        if compressed:
-            out.append(whole[at : at + size])
-            at += size
-        else:
-            out.append(inflate(body, False, size))
-    return out
+        return [_inflate_any(*one) for one in zip(bodies, forms, sizes, strict=True)]
+    stops = accumulate(sizes)
+    return [whole[stop - size : stop] for stop, size in zip(stops, sizes, strict=True)]
 
 
-def inflate_joined(bodies: Sequence[tuple[Any, bool]], sizes: Sequence[int]) -> Array:
+def inflate_joined(bodies: Sequence[Any], forms: Sequence[int], sizes: Sequence[int]) -> Array:
     """Return the bytes of many payloads, one after the other; see `inflate_many`.
 
     Examples
     --------
     >>> packed = pa.Codec("zstd").compress(b"a" * 100, asbytes=True)
-    >>> len(inflate_joined([(packed, True), (b"abc", False)], [100, 3]))
+    >>> len(inflate_joined([packed, b"abc"], [ZSTD, RAW], [100, 3]))
     103
     """
-    if all(compressed for _, compressed in bodies):
-        whole = _all_frames(bodies, sizes)
-        if whole is not None:
-            return whole
-    return np.concatenate([np.zeros(0, np.uint8), *inflate_many(bodies, sizes)])
+    whole = _inflate_stream(bodies, forms, sizes)
+    if whole is not None:
+        return whole
+    return np.concatenate([np.zeros(0, np.uint8), *inflate_many(bodies, forms, sizes)])
 
 
-def _all_frames(bodies: Sequence[tuple[Any, bool]], sizes: Sequence[int]) -> Array | None:
-    """Return the bytes of all frames, one after the other; None if they are to be looked at one by one."""
-    frames: list[Any] = []
-    total = 0
-    wrong = None
-    for (body, compressed), size in zip(bodies, sizes, strict=True):
-        if compressed:
-            held = content_size(body)
-            if held != size and wrong is None:
-                wrong = held, size
-            frames.append(body)
-            total += size
-    if wrong is not None and total > _UNSEEN:
-        raise _misfit(*wrong)
-    if len(frames) < 2 or wrong is not None:
+def _inflate_stream(
+    bodies: Sequence[Any], forms: Sequence[int], sizes: Sequence[int]
+) -> Array | None:
+    """Return the bytes of all payloads, one after the other; None if they are to be looked at one by one."""
+    if len(bodies) < 2:
         return None
-    return _decompress(b"".join(frames), total)
+    frames = [body for body, form in zip(bodies, forms, strict=True) if form == ZSTD]
+    wanted = [size for form, size in zip(forms, sizes, strict=True) if form == ZSTD]
+    for held, size in zip(content_sizes(frames), wanted, strict=True):
+        if held != size:
+            if sum(wanted) > _UNSEEN:
+                raise _misfit(held, size)
+            return None
+    stream: list[Any] = []
+    for body, form, size in zip(bodies, forms, sizes, strict=True):
+        if form == ZSTD:
+            stream.append(body)
+            continue
+        if len(body) != (1 if form == SAME else size):
+            raise _misfit(len(body), 1 if form == SAME else size)
+        stream += _frame(body, form, size)
+    return _decompress(b"".join(stream), sum(sizes))
+
+
+def _frame(body: Any, form: int, size: int) -> list[Any]:
+    """Return a Zstandard frame of bytes as they are, or of one byte that stands for all, in parts.
+
+    RFC 8878, sections 3.1.1.1 and 3.1.1.2: a header with the size in four bytes, then blocks of at most 128 KiB,
+    each with its size, its type, and whether it is the last.
+    """
+    parts: list[Any] = [_HEADER.pack(_MAGIC, _SIZED, size)]
+    for start in range(0, max(1, size), _BLOCK):
+        length = min(size - start, _BLOCK)
+        is_last = start + length == size
+        parts.append((length << 3 | (form == SAME) << 1 | is_last).to_bytes(3, "little"))
+        parts.append(body if form == SAME else body[start : start + length])
+    return parts
+
+
+def _inflate_any(body: Any, form: int, size: int) -> Array:
+    if form != SAME:
+        return inflate(body, form == ZSTD, size)
+    return np.full(size, _of_size(np.frombuffer(body, np.uint8), 1)[0])
 
 
 def inflate(body: Any, compressed: bool, nbytes: int) -> Array:

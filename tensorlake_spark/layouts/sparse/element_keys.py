@@ -30,7 +30,7 @@ from tensorlake_spark.kernel_switch import compiled
 from tensorlake_spark.layouts import result_memory
 from tensorlake_spark.layouts.layout import Layout
 from tensorlake_spark.layouts.quantization.rounded_values import rounded_for
-from tensorlake_spark.layouts.verification import Payload, boxes, checked, integers, naming
+from tensorlake_spark.layouts.verification import Payloads, boxes, checked, integers, naming
 from tensorlake_spark.rows.row import Row, Totals, numbers
 from tensorlake_spark.tensor.sparse import SparseTensor
 from tensorlake_spark.tensor.spec import TensorSpec
@@ -65,7 +65,7 @@ class Rows(NamedTuple):
         Elements that each says it stores.
     seqs : int64 ndarray, shape (rows,)
         Their places in the tensor's storage order.
-    payloads : list of Payload
+    payloads : Payloads
         Checked, not decoded.
     """
 
@@ -73,7 +73,7 @@ class Rows(NamedTuple):
     hi: Array
     counts: list[int]
     seqs: Array
-    payloads: list[Payload]
+    payloads: Payloads
 
 
 class Gathered:
@@ -192,7 +192,7 @@ class SparseLayout(Layout):
         lo, hi = boxes(batch, spec.ndim)
         wanted = np.flatnonzero(selection.hits(lo, hi))
         found = checked(batch, spec, wanted.tolist(), lo, hi, CODECS)
-        if not found:
+        if not len(wanted):
             return Totals()
         with naming(spec):
             counts = _counts(batch, wanted, hi[wanted] - lo[wanted])
@@ -203,8 +203,7 @@ class SparseLayout(Layout):
             result.add(keys, values.astype(spec.dtype, copy=False), seqs[row])
         else:
             result.add(keys, values, seqs[:0])
-        size = sum(len(p.values) + (0 if p.index is None else len(p.index)) for p in found)
-        return Totals(len(found), len(keys), size)
+        return Totals(len(wanted), len(keys), found.nbytes)
 
     def finish(self, spec: TensorSpec, selection: AnySelection, result: Gathered) -> Any:
         runs = unite(result.parts, spec)

@@ -143,7 +143,7 @@ class RunLayout(SparseLayout):
     ) -> tuple[Array, Array, Array]:
         found = []
         low, high = (np.array(corner, np.int64) for corner in (selection.box.lo, selection.box.hi))
-        for i, (payload, count) in enumerate(zip(rows.payloads, rows.counts, strict=True)):
+        for i, (payload, count) in enumerate(zip(rows.payloads.each(), rows.counts, strict=True)):
             sides = rows.hi[i] - rows.lo[i]
             if payload.index is None or count > MAX_ELEMENTS:
                 raise CorruptDataError(f"a run of {count} elements has no index, or is too long")

@@ -116,7 +116,7 @@ def unpack_offsets(rows: Rows, fields: Fields) -> Array:
         If they do not ascend, or lie outside of their boxes.
     """
     counts = np.array(rows.counts, np.int64)
-    buffers = [p.index for p in rows.payloads]
+    buffers = rows.payloads.index
     check_several(buffers, rows.counts)
     gaps = unpack_ints(buffers, rows.counts)
     if fields.total > 31:
@@ -166,7 +166,7 @@ def pick_offsets(
     if len(runs) == spec.ndim > 0:
         loops = compiled(LOOPS, "pick", nbytes=8 * sum(rows.counts))
     if loops is not None:
-        buffers = [p.index for p in rows.payloads]
+        buffers = rows.payloads.index
         check_several(buffers, rows.counts)
         planes, widths = int_planes(buffers, rows.counts)
         packed = loops.Packed(
@@ -198,7 +198,7 @@ def _rows_of(row: Array, counts: Array, spec: TensorSpec) -> Array:
 
 def _values(rows: Rows, spec: TensorSpec, take: Array | None, counts: Array) -> Array:
     """Return the values of the taken elements, so many of each row; rows without one are not decompressed."""
-    packed = [p.values for p in rows.payloads]
+    packed = rows.payloads.values
     if take is None:
         return unpack_values(packed, rows.counts, spec.dtype, widened=False)
     stored = np.array(rows.counts, np.int64)
