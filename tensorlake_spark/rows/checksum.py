@@ -96,16 +96,18 @@ def crc_payload(crc: int, index: Any, values: Any, corners: bytes = b"") -> int:
 
 
 def crc_held(data: Any, crc: int = 0) -> int:
-    """Return the CRC-32 of a few bytes, and let no other thread in meanwhile.
+    """Return what `crc32` does; while it looks at up to 64 KiB, no other thread comes in.
 
-    `crc32` lets go of the GIL for more than 5 KiB. It needs a microsecond for them, and a thread that comes in
-    between does not give the GIL back for milliseconds.
+    `crc32` lets go of the GIL for more than 5 KiB. It needs microseconds for 64 of them, and a thread that comes in
+    between may not give the GIL back for milliseconds.
 
     Examples
     --------
     >>> crc_held(b"a" * 10_000) == crc32(b"a" * 10_000)
     True
     """
+    if not _HELD < len(data) <= _COPIED:
+        return crc32(data, crc)
     for start in range(0, len(data), _HELD):
         crc = crc32(data[start : start + _HELD], crc)
     return crc

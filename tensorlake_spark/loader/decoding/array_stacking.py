@@ -10,7 +10,7 @@ import numpy as np
 
 from tensorlake_spark.datasets.types.base import Array
 from tensorlake_spark.errors import CorruptDataError
-from tensorlake_spark.rows.checksum import crc32
+from tensorlake_spark.rows.checksum import crc_held
 
 
 def stacked(
@@ -60,7 +60,7 @@ def stacked(
             "others"
         )
     if crcs is not None:
-        found = np.fromiter(map(crc32, payloads), np.int64, len(payloads))
+        found = np.fromiter(map(crc_held, payloads), np.int64, len(payloads))
         wrong = np.flatnonzero((found != crcs) & (crcs >= 0))
         if wrong.size:
             number = int(wrong[0])

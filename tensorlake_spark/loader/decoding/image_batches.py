@@ -18,7 +18,7 @@ from tensorlake_spark.loader.decoding.image_shaping import shaped
 from tensorlake_spark.loader.decoding.jpegs import jpeg_pixels, jpeg_rows, scale_for
 from tensorlake_spark.loader.decoding.region import WHOLE, Box, Region
 from tensorlake_spark.loader.decoding.thread_limit import ThreadLimit
-from tensorlake_spark.rows.checksum import crc32
+from tensorlake_spark.rows.checksum import crc_held
 from tensorlake_spark.tensor.spec import dtype_of
 
 
@@ -212,7 +212,7 @@ def _check_inside(box: Box | None, size: tuple[int, int], image: str) -> None:
 def _check_crcs(payloads: Sequence[Any], crcs: Array | None) -> None:
     if crcs is None:
         return
-    found = [-1 if payload is None else crc32(payload) for payload in payloads]
+    found = [-1 if payload is None else crc_held(payload) for payload in payloads]
     if found == crcs.tolist():
         return
     wrong = np.flatnonzero(

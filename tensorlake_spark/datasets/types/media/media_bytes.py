@@ -17,7 +17,7 @@ from tensorlake_spark.datasets.types.media.image_headers import TRUSTED as TRUST
 from tensorlake_spark.datasets.types.media.image_headers import pixel_bound as pixel_bound
 from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.rows.binary_views import views_of
-from tensorlake_spark.rows.checksum import crc32
+from tensorlake_spark.rows.checksum import crc_held
 
 _VIEWED = 4 << 10
 """Bytes of a file, of the mean one, from which a view takes less time than a copy."""
@@ -196,7 +196,7 @@ def joined(files: Sequence[bytes | None], place: Place) -> pa.Array:
 
 def crcs_of(values: Sequence[bytes]) -> Array:
     """Return the checksum of each piece of bytes: int64."""
-    return np.fromiter(map(crc32, values), np.int64, len(values))
+    return np.fromiter(map(crc_held, values), np.int64, len(values))
 
 
 class Media:
@@ -232,9 +232,9 @@ class Media:
         data, crc = self.data[number], self._crcs[number]
         if data is None:
             raise CorruptDataError(f"sample {number} has no data; its table was changed by others")
-        if crc is not None and crc32(data) != crc:
+        if crc is not None and crc_held(data) != crc:
             raise CorruptDataError(
-                f"the {len(data)} bytes of sample {number} are not those that were written (CRC-32 {crc32(data)}, not "
+                f"the {len(data)} bytes of sample {number} are not those that were written (CRC-32 {crc_held(data)}, not "
                 f"{crc}); read an earlier version, or write the sample again"
             )
         return data
