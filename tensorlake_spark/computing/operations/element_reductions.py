@@ -14,7 +14,9 @@ from tensorlake_spark.computing.fold import AxesFold, Block, Place
 from tensorlake_spark.computing.operations.cell_tables import can_be_tabled, joined, tables
 from tensorlake_spark.computing.operations.reduction_kernels import Kernel
 from tensorlake_spark.indexing.coords import ravel, sort_places, unravel
+from tensorlake_spark.kernel_switch import compiled
 from tensorlake_spark.layouts.result_memory import scratch
+from tensorlake_spark.layouts.sparse.element_keys import LOOPS
 from tensorlake_spark.ops.elements import Elements, elements_at, nonzero
 from tensorlake_spark.ops.lookup import look_up
 from tensorlake_spark.ops.reducing.reduction_mask import Mask
@@ -206,9 +208,9 @@ def kept_places(block: Elements, axes: Sequence[int]) -> Array:
         return np.zeros(block.nnz, np.int64)
     first = min(axes)
     if first + len(axes) == ndim:
-        return np.asarray(block.places // math.prod(shape[first:]))
+        return _divided(block.places, math.prod(shape[first:]), block.size)[0]
     if max(axes) == len(axes) - 1:
-        return _divided(block.places, math.prod(shape[len(axes) :]))[1]
+        return _rests(block.places, math.prod(shape[len(axes) :]), block.size)
     kept = [k for k in range(ndim) if k not in axes]
     return ravel(block.coords[kept], [shape[k] for k in kept])
 
@@ -234,25 +236,35 @@ def cells_and_places(block: Elements, axes: Sequence[int]) -> tuple[Array, Array
     (axis,) = axes
     inner, length = math.prod(block.shape[axis + 1 :]), block.shape[axis]
     if not axis:
-        at, cells = _divided(block.places, inner)
+        at, cells = _divided(block.places, inner, block.size)
         return cells, at
-    at = block.places // inner if inner > 1 else block.places
-    cells = at // length
-    line, at = at, at - cells * length
+    lines = block.places
     if inner > 1:
-        cells = (cells - line) * inner + block.places
+        lines, rests = _divided(lines, inner, block.size)
+    cells, at = _divided(lines, length, block.size)
+    if inner > 1:
+        np.multiply(cells, inner, out=cells)
+        np.add(cells, rests, out=cells)
     return cells, at
 
 
-def _divided(places: Array, by: int) -> tuple[Array, Array]:
-    """Return the quotients and the rests of a division, in memory that is used again.
+def _rests(places: Array, by: int, size: int) -> Array:
+    return _divided(places, by, size, only_rests=True)[1]
+
+
+def _divided(places: Array, by: int, size: int, only_rests: bool = False) -> tuple[Array, Array]:
+    """Return the quotients and the rests of a division of places below a size, in memory that is used again.
 
     Examples
     --------
-    >>> _divided(np.array([3, 17]), 5)
+    >>> _divided(np.array([3, 17]), 5, 20)
     (array([0, 3]), array([3, 2]))
     """
     quotients, rests = (scratch(places.shape, places.dtype) for _ in range(2))
+    loops = compiled(LOOPS, "divide", nbytes=places.nbytes) if size < 1 << 52 else None
+    if loops is not None:
+        loops.divide(places, by, quotients[:0] if only_rests else quotients, rests)
+        return quotients, rests
     np.floor_divide(places, by, out=quotients)
     np.multiply(quotients, by, out=rests)
     return quotients, np.subtract(places, rests, out=rests)

@@ -45,6 +45,8 @@ def warm(loop: str, itemsize: int = 8) -> None:
     """Have a loop compiled, or loaded from numba's cache; ``sort`` for values of so many bytes."""
     if loop == "unravel":
         unravel(np.array([3]), (2, 2), np.empty((2, 1), np.int64), 0)
+    elif loop == "divide":
+        divide(np.array([3]), 2, np.empty(1, np.int64), np.empty(1, np.int64))
     elif loop == "sort":
         sort(np.array([3, 2]), np.zeros(2, f"u{itemsize}"), 1)
     else:
@@ -166,3 +168,27 @@ def unravel(keys: Array, shape: Sequence[int], out: Array, first: int) -> None:
         Where in it those of the first key go.
     """
     loops.unravel(keys, np.array(shape, np.int64), out, first)
+
+
+def divide(keys: Array, by: int, quotients: Array, rests: Array) -> None:
+    """Write the quotients and the rests of a division of int64 keys, of at least 0 and below 2**52.
+
+    Parameters
+    ----------
+    keys : int64 ndarray, shape (n,)
+        What is divided.
+    by : int
+        At least 1.
+    quotients, rests : int64 ndarray, shape (n,)
+        Where they go; of quotients that nobody wants, an array without elements.
+
+    Examples
+    --------
+    >>> quotients, rests = np.empty(2, np.int64), np.empty(2, np.int64)
+    >>> divide(np.array([3, 17]), 5, quotients, rests)
+    >>> quotients, rests
+    (array([0, 3]), array([3, 2]))
+    """
+    known = np.ascontiguousarray(keys).view()
+    known.flags.writeable = False
+    loops.divide(known, by, quotients, rests)

@@ -231,6 +231,18 @@ def _divided(rest: int, length: int, inverse: float) -> Any:
 
 
 @compiled_loop
+def divide(keys: Array, by: int, quotients: Array, rests: Array) -> None:
+    """Write quotients, unless there is no place for them, and rests of keys that are below 2**52."""
+    inverse = 1.0 / by
+    if quotients.size:
+        for k in range(keys.size):
+            quotients[k], rests[k] = _divided(keys[k], by, inverse)
+    else:
+        for k in range(keys.size):
+            _, rests[k] = _divided(keys[k], by, inverse)
+
+
+@compiled_loop
 def survey(keys: Array) -> Any:
     """Return the least and the greatest of some keys, and how many of them are below the one before."""
     least = most = keys[0]

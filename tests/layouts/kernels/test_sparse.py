@@ -113,3 +113,19 @@ def test_keys_in_order_are_left_and_keys_that_leave_no_room_too():
     keys, values, _ = sort_elements(wide, values)
     assert keys.tolist() == [0, 1, 2**62]
     assert values.tolist() == [1, 2, 0]
+
+
+@pytest.mark.parametrize("by", [1, 2, 3, 1717, 2**31 - 1, 2**51 + 1])
+def test_keys_are_divided_as_numpy_does(by):
+    rng = np.random.default_rng(by % 1000)
+    keys = np.concatenate(
+        [rng.integers(0, 2**52, 500), np.arange(5), by * rng.integers(0, 2**52 // by, 50)]
+    )
+    keys = np.concatenate([keys, np.minimum(keys + by - 1, 2**52 - 1)])
+    keys.flags.writeable = False
+    quotients, rests = np.empty_like(keys), np.empty_like(keys)
+    sparse.divide(keys, by, quotients, rests)
+    assert np.array_equal((quotients, rests), np.divmod(keys, by))
+    alone = np.empty_like(keys)
+    sparse.divide(keys, by, quotients[:0], alone)
+    assert np.array_equal(alone, rests)

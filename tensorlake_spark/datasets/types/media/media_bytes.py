@@ -234,8 +234,8 @@ class Media:
             raise CorruptDataError(f"sample {number} has no data; its table was changed by others")
         if crc is not None and crc_held(data) != crc:
             raise CorruptDataError(
-                f"the {len(data)} bytes of sample {number} are not those that were written (CRC-32 {crc_held(data)}, not "
-                f"{crc}); read an earlier version, or write the sample again"
+                f"the {len(data)} bytes of sample {number} are not those that were written (CRC-32 {crc_held(data)}, "
+                f"not {crc}); read an earlier version, or write the sample again"
             )
         return data
 
