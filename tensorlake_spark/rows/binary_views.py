@@ -38,16 +38,15 @@ def payloads(column: pa.Array, rows: Sequence[int]) -> list[Any]:
     inline, *data = [memoryview(buffer or b"").cast("B") for buffer in column.buffers()[1:]]
     chosen = np.asarray(rows, np.int64)
     views = np.frombuffer(inline, VIEW)[column.offset :][: len(column)][chosen]
-    lengths = views["length"]
-    is_apart = lengths > INLINE
-    starts = np.where(is_apart, views["offset"], 0)
-    places = np.where(is_apart, views["buffer"], -1), starts, starts + lengths
-    # The last stands for none of them: what lies in the views is taken from there below.
-    data.append(inline)
-    out: list[Any] = [
-        data[n][start:stop] for n, start, stop in zip(*map(np.ndarray.tolist, places), strict=True)
-    ]
-    for k in np.flatnonzero(~is_apart).tolist():
+    lengths, starts, buffers = views["length"], views["offset"], views["buffer"]
+    short = np.flatnonzero(lengths <= INLINE)
+    if len(short):  # they lie in the views: nothing is looked up for them, until the end
+        starts, buffers = starts.copy(), buffers.copy()
+        starts[short], buffers[short] = 0, -1
+        data.append(inline)
+    places = buffers.tolist(), starts.tolist(), (starts + lengths).tolist()
+    out: list[Any] = [data[n][start:stop] for n, start, stop in zip(*places, strict=True)]
+    for k in short.tolist():
         place = int(column.offset + chosen[k]) * VIEW.itemsize + 4
         out[k] = inline[place : place + int(lengths[k])]
     if column.null_count:

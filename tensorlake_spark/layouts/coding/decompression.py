@@ -159,8 +159,11 @@ def _frame(body: Any, form: int, size: int) -> list[Any]:
     RFC 8878, sections 3.1.1.1 and 3.1.1.2: a header with the size in four bytes, then blocks of at most 128 KiB,
     each with its size, its type, and whether it is the last.
     """
-    parts: list[Any] = [_HEADER.pack(_MAGIC, _SIZED, size)]
-    for start in range(0, max(1, size), _BLOCK):
+    header = _HEADER.pack(_MAGIC, _SIZED, size)
+    if size <= _BLOCK:
+        return [header + (size << 3 | (form == SAME) << 1 | 1).to_bytes(3, "little"), body]
+    parts: list[Any] = [header]
+    for start in range(0, size, _BLOCK):
         length = min(size - start, _BLOCK)
         is_last = start + length == size
         parts.append((length << 3 | (form == SAME) << 1 | is_last).to_bytes(3, "little"))
