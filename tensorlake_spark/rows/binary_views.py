@@ -34,6 +34,9 @@ def payloads(column: pa.Array, rows: Sequence[int]) -> list[Any]:
     """
     if column.type != pa.binary_view():
         return [column[i].as_buffer() for i in rows]
+    nulls = column.null_count
+    if nulls == len(column):  # as of dense rows, which have no index
+        return [None] * len(rows)
     # A buffer without a byte may be None. Slices of a memoryview cost a fifth of those of Arrow's buffers.
     inline, *data = [memoryview(buffer or b"").cast("B") for buffer in column.buffers()[1:]]
     chosen = np.asarray(rows, np.int64)
@@ -49,7 +52,7 @@ def payloads(column: pa.Array, rows: Sequence[int]) -> list[Any]:
     for k in short.tolist():
         place = int(column.offset + chosen[k]) * VIEW.itemsize + 4
         out[k] = inline[place : place + int(lengths[k])]
-    if column.null_count:
+    if nulls:
         valid = np.asarray(column.is_valid().to_numpy(zero_copy_only=False))[chosen]
         for k in np.flatnonzero(~valid).tolist():
             out[k] = None
