@@ -94,12 +94,7 @@ class TensorDataSource(DataSource):
             kind = sparse if stored_layout(meta.spec).is_sparse else dense
             made = kind(options, snapshot, meta, schema)
             known = _schema_of(meta.spec, options)
-        for field in schema.fields:
-            if field.name not in known.names:
-                raise InvalidOptionError(
-                    f"the view {options.view!r} has no column {field.name!r}"
-                    f"{did_you_mean(field.name, known.names)}; it has {', '.join(known.names)}"
-                )
+        _check_columns(schema, known, options.view)
         return made
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
@@ -135,6 +130,30 @@ def _schema_of(spec: TensorSpec, options: ReadOptions) -> StructType:
             "read the view 'blocks', or write the tensor with other names of axes"
         )
     return labelled_schema(spec) if options.labels else cell_schema(spec)
+
+
+def _check_columns(schema: StructType, known: StructType, view: str) -> None:
+    """Raise InvalidOptionError unless a schema of the user's own has columns of a view, once each, as they are.
+
+    A cast here could cut off a value, and would fail in a task for one that does not fit.
+    """
+    for field in schema.fields:
+        name = field.name
+        if name not in known.names:
+            raise InvalidOptionError(
+                f"the view {view!r} has no column {name!r}"
+                f"{did_you_mean(name, known.names)}; it has {', '.join(known.names)}"
+            )
+        if schema.names.count(name) > 1:
+            raise InvalidOptionError(
+                f"the schema has column {name!r} {schema.names.count(name)} times; name each column once"
+            )
+        kind, asked = known[name].dataType.simpleString(), field.dataType.simpleString()
+        if kind != asked:
+            raise InvalidOptionError(
+                f"the schema has column {name!r} as {asked}, and the view {view!r} has it as {kind}; leave the type "
+                f"as it is, and cast the DataFrame: df.withColumn({name!r}, df[{name!r}].cast({asked!r}))"
+            )
 
 
 @takes(session=SESSION)
