@@ -184,9 +184,9 @@ class SparkWriteOptions:
     id : str, or None
         The tensor; None where every row brings its own.
     axis : int
-        Where an append of slabs continues.
+        Along which slabs follow each other, and an append continues.
     shape : tuple of int, or None
-        Shape of what the slabs make up, needed where they do not span all axes but the first; of cells
+        Shape of what the slabs make up, needed where they do not span all axes but `axis`; of cells
         the tensor's, by default the least that holds all of them.
     dtype : numpy.dtype, or None
         Of a tensor of cells; that of the column ``value`` by default.

@@ -46,7 +46,7 @@ _USUAL_LENGTH = 4096
 
 
 class Slabs(InputForm):
-    """Slabs (``lo, tensor``) of one tensor; an append continues it along the option ``axis``."""
+    """Slabs (``lo, tensor``) of one tensor; they follow each other, and what is there, along the option ``axis``."""
 
     def __init__(self, options: SparkWriteOptions, old: Meta | None) -> None:
         self.options = options
@@ -129,16 +129,17 @@ class Slabs(InputForm):
         """Return the spec by which a task encodes: the old tensor's, or one that all tasks agree on."""
         if self.old is not None:
             spec = self.old.spec
-            axis = self.options.axis
+            axis = self._axis(spec.ndim)
             check_append(spec, self._whole_shape(lo, region, axis), region.dtype, axis)
-            axis %= spec.ndim
             size = (self.options.shape or (0,) * spec.ndim)[axis] or _open_end(spec.shape, axis)
             grid = Grid(spec.shape, spec.block_shape or (1,) * spec.ndim, spec.segments)
             grid = grid.extend(axis, size)
             return replace(spec, shape=grid.shape, segments=grid.segments)
-        shape = self.options.shape or self._whole_shape(lo, region, 0)
+        axis = self._axis(region.ndim)
+        shape = self.options.shape or self._whole_shape(lo, region, axis)
         if self.options.shape is None and shape:
-            shape = (_open_end((0, *shape[1:]), 0), *shape[1:])  # the same one in all tasks
+            end = _open_end(_with_length(shape, axis, 0), axis)  # the same one in all tasks
+            shape = _with_length(shape, axis, end)
         source = ArraySource(region, region.shape, region.dtype)
         guess = new_spec(str(self.options.id), source, choices)
         block = guess.block_shape
@@ -151,14 +152,25 @@ class Slabs(InputForm):
         layout = layout_of(spec.layout)
         if not layout.is_sparse:
             return layout.default_block(shape, spec.dtype)
-        length = shape[0] if self.options.shape is not None else _USUAL_LENGTH
-        return usual_block((length, *shape[1:]))
+        if self.options.shape is None:
+            shape = _with_length(shape, self._axis(len(shape)), _USUAL_LENGTH)
+        return usual_block(shape)
+
+    def _axis(self, ndim: int) -> int:
+        """Return the axis along which slabs follow each other, counted from the front."""
+        axis = self.options.axis
+        if axis and not -ndim <= axis < ndim:
+            raise InvalidOptionError(
+                f"option axis={axis} is no axis of slabs of rank {ndim}; give one from {-ndim} to {ndim - 1}"
+                if ndim
+                else f"option axis={axis} goes with slabs that have axes, and these have none; leave it out"
+            )
+        return axis % max(1, ndim)
 
     def _whole_shape(self, lo: tuple[int, ...], region: Array, axis: int) -> tuple[int, ...]:
         """Return the shape of what the slabs make up; along `axis` only as far as this slab goes."""
         if self.options.shape is not None:
             return self.options.shape
-        axis %= max(1, region.ndim)
         if any(a for k, a in enumerate(lo) if k != axis):
             raise InvalidOptionError(
                 f"a slab lies at {lo}, so slabs do not span all axes but axis {axis}: give the shape of "
@@ -182,7 +194,7 @@ class Slabs(InputForm):
         """Return where a slab lies in the tensor: an append begins where the tensor ended."""
         if self.old is None:
             return box
-        axis = self.options.axis % spec.ndim
+        axis = self._axis(spec.ndim)
         start = self.old.spec.shape[axis]
         return box.shift([start if k == axis else 0 for k in range(spec.ndim)])
 
@@ -190,13 +202,9 @@ class Slabs(InputForm):
         """Return the spec for a slab; blocks of a sparse tensor end with it where no shape is given."""
         if self.options.shape is not None or not layout_of(spec.layout).is_sparse:
             return spec
-        axis = 0 if self.old is None else self.options.axis % spec.ndim
-        return replace(
-            spec,
-            shape=tuple(
-                b if k == axis else n
-                for k, (b, n) in enumerate(zip(box.hi, spec.shape, strict=True))
-            ),
+        axis = self._axis(spec.ndim)
+        return (
+            replace(spec, shape=_with_length(spec.shape, axis, box.hi[axis])) if spec.ndim else spec
         )
 
     def describe(
@@ -207,7 +215,7 @@ class Slabs(InputForm):
             return []
         first = written[0].spec
         boxes = [box for w in written for box in w.boxes]
-        axis = self.options.axis % max(1, first.ndim) if self.old is not None else 0
+        axis = self._axis(first.ndim)
         for w in written:
             if (w.spec.dtype, w.spec.block_shape) != (first.dtype, first.block_shape):
                 raise InvalidTensorError(
@@ -231,6 +239,11 @@ class Slabs(InputForm):
         spec = replace(old.spec, shape=grid.shape, segments=grid.segments, labels=labels)
         spec = replace(spec, attrs={**old.spec.attrs, **self.options.write.attrs})
         return [Meta(spec, old.totals + totals, after)]
+
+
+def _with_length(shape: Sequence[int], axis: int, length: int) -> tuple[int, ...]:
+    """Return a shape with another length of one axis."""
+    return tuple(length if k == axis else n for k, n in enumerate(shape))
 
 
 def _open_end(shape: Sequence[int], axis: int) -> int:

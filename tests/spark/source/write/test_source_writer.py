@@ -102,13 +102,36 @@ def test_append_along_another_axis(spark, place):
     np.testing.assert_array_equal(tl.open(path)["x"][:], np.concatenate([x, x], 1))
 
 
-def append_slab(lake, array, **options):
-    """Append an array as the writer's one task would, with no Spark between."""
+@pytest.mark.parametrize("axis", [1, -1])
+@pytest.mark.parametrize("layout", ["auto", "ftsf", "bsgs", "csr"])
+def test_a_new_tensor_along_another_axis_needs_no_shape(tmp_path, layout, axis):
+    """The first batch of a stream was refused, or told of axis 0, where the option names another one."""
+    lake = tl.open(tmp_path)
+    x = np.arange(66).reshape(6, 11)
+    cuts = [x[:, 4:8], x[:, 8:], x[:, :4]]
+    for count in (1, 2):
+        append_slab(lake, *cuts, corners=[[0, 4], [0, 8], [0, 0]], axis=str(axis), layout=layout)
+        found = lake["x"][...]
+        found = found.todense() if isinstance(found, tl.SparseTensor) else found
+        np.testing.assert_array_equal(found, np.concatenate([x] * count, 1))
+    assert lake.check().ok
+
+
+def test_an_axis_that_slabs_do_not_have_is_told(tmp_path):
+    lake = tl.open(tmp_path)
+    for array, wrong in ((np.ones((2, 3)), "2"), (np.ones((2, 3)), "-3"), (np.float64(1), "1")):
+        with pytest.raises(tl.InvalidOptionError, match=f"option axis={wrong} "):
+            append_slab(lake, np.asarray(array), axis=wrong)
+    assert "x" not in lake
+
+
+def append_slab(lake, *arrays, corners=None, **options):
+    """Append arrays as the writer's one task would, with no Spark between."""
     chosen = SparkWriteOptions.parse({"path": lake.uri, "id": "x", **options})
     fields = [t.StructField("lo", t.ArrayType(t.LongType())), t.StructField("tensor", TENSOR)]
-    lo = pa.array([[0] * array.ndim], pa.list_(pa.int64()))
+    lo = pa.array(corners or [[0] * array.ndim for array in arrays], pa.list_(pa.int64()))
     writer = TensorWriter(chosen, t.StructType(fields), overwrite=False)
-    batch = pa.RecordBatch.from_arrays([lo, tensor_column([array])], names=["lo", "tensor"])
+    batch = pa.RecordBatch.from_arrays([lo, tensor_column(arrays)], names=["lo", "tensor"])
     writer.commit([writer.write(iter([batch]))])
 
 
