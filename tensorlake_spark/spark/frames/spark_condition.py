@@ -11,6 +11,7 @@ from sqlglot import exp
 from tensorlake_spark.datasets.samples.where import SampleConditions, parse_where, parts_of
 from tensorlake_spark.datasets.types.class_label import ClassLabel
 from tensorlake_spark.datasets.types.schema import SampleSchema
+from tensorlake_spark.spark.frames.wide_numbers import with_wide_number
 from tensorlake_spark.spark.source.cell_columns import quoted
 
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
@@ -64,7 +65,8 @@ def spark_condition(text: str, schema: SampleSchema, table: pa.Schema) -> tuple[
                 literal.replace(exp.Literal.number(names.index(literal.this)))
     for node in list(tree.find_all(exp.Neg, *_ARITHMETIC)):
         _compute_wide(node, table)
-    return str(tree.transform(_in_backticks).sql(dialect="spark")), asks_apart
+    tree = tree.transform(_in_backticks).transform(with_wide_number)
+    return str(tree.sql(dialect="spark")), asks_apart
 
 
 def _asks_apart(part: Any, schema: SampleSchema) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 from sqlglot import exp
 
 from tensorlake_spark.query.functions.tree_names import remainder_by_zero
+from tensorlake_spark.spark.frames.wide_numbers import with_wide_number
 
 _NAN = '{"v":"NaN"}'
 
@@ -18,7 +19,7 @@ _EXACT = exp.Literal.number(1 << 52)
 
 
 def like_numpy(node: Any) -> Any:
-    """Return a division, a remainder or a floor that has the other engine's value, any other node as it is.
+    """Return a number, a division, a remainder or a floor with the other engine's value, any other node as it is.
 
     By zero it is NumPy's: a quotient is inf or NaN, a remainder NaN if it is a float, and 0 if it is a whole number.
     Floors and ceilings are floats; those of decimals are decimals.
@@ -30,6 +31,8 @@ def like_numpy(node: Any) -> Any:
     >>> [like_numpy(one).sql("spark") for one in some][1:]
     ['IF((b) = 0, ((a) - (a)), a DIV b)', 'a % 3', 'a + b']
     """
+    if isinstance(node, exp.Literal):
+        return with_wide_number(node)
     if isinstance(node, exp.Div):
         return _quotient(node)
     if isinstance(node, (exp.Ceil, exp.Floor)):

@@ -383,7 +383,7 @@ class SparkPrinter:
         value = self.parameters[node.name]
         value = value.item() if isinstance(value, np.generic) else value
         if value is None or isinstance(value, (bool, int, float, str)):
-            return constant(value)
+            return constant(value).transform(like_numpy)
         raise mistake(
             self.sql, node, f"the parameter :{node.name} is {type(value).__name__}", "Spark takes numbers and texts "
             "here, and arrays only in expressions on tensors",

@@ -81,6 +81,27 @@ def test_numbers_are_computed_as_in_python(spark, tmp_path, where):
     )
 
 
+WIDE = (
+    "n <= 18446744073709551615",
+    "n > -9223372036854775809 AND small < 9223372036854775807.5",
+    "NOT small BETWEEN 9223372036854775808 AND 3",
+    "n + 0 < 9223372036854775808 OR n < -9223372036854775808",
+    "n < 12345678901234567890123456789012345678901234567890",
+    "n > 0.1234567890123456789012345678901234567890",
+    "n < 1e400 AND -n > -1e400",
+)
+
+
+@pytest.mark.parametrize("where", WIDE)
+def test_numbers_beyond_64_bits_leave_out_nulls(spark, tmp_path, where):
+    """Spark took such comparisons for true, of nulls too, and refused numbers beyond its decimals and doubles."""
+    ds = tl.dataset(tmp_path / "ds", {"n": "int64", "small": "int8"})
+    ds.extend({"n": [1, None, 2**63 - 1], "small": [1, None, 3]})
+    wanted = ds.to_arrow(["n"], where=where)["n"].to_pylist()
+    assert wanted == [1, 2**63 - 1]
+    assert [row.n for row in samples(spark, ds.uri, ["n"], where=where).collect()] == wanted
+
+
 APART_CONDITIONS = (
     "image.height > 6",
     "image.height > 6 AND label = 'dog'",

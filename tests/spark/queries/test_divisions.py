@@ -61,3 +61,12 @@ def test_floors_of_whole_numbers_and_decimals_have_the_types_of_the_other_engine
     kinds = [kind.partition("(")[0] for _, kind in frame.dtypes]
     assert kinds == ["double", "double", "decimal"]
     assert tuple(frame.first()) == (7, -1, decimal.Decimal("98765432109876543211"))
+
+
+@pytest.mark.parametrize(
+    "text", ["n < 18446744073709551615", "n > -9223372036854775808.5", "n < 1e400"]
+)
+def test_numbers_beyond_64_bits_are_compared_with_values(spark, text):
+    """Spark took the first two for true where n is null, and refused the third."""
+    frame = spark.createDataFrame([(1,), (None,)], "n bigint")
+    assert [row.n for row in frame.where(sql(text)).collect()] == [1]
