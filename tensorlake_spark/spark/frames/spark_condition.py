@@ -8,6 +8,7 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
+from tensorlake_spark.datasets.samples.operands import as_moment
 from tensorlake_spark.datasets.samples.where import SampleConditions, parse_where, parts_of
 from tensorlake_spark.datasets.types.class_label import ClassLabel
 from tensorlake_spark.datasets.types.schema import SampleSchema
@@ -63,6 +64,9 @@ def spark_condition(text: str, schema: SampleSchema, table: pa.Schema) -> tuple[
         for literal in list(node.iter_expressions()) if names else []:
             if isinstance(literal, exp.Literal) and literal.is_string:
                 literal.replace(exp.Literal.number(names.index(literal.this)))
+        if any(_is_instant(one, table) for one in node.iter_expressions()):
+            for one in list(node.iter_expressions()):
+                _name_zone(one)
     for node in list(tree.find_all(exp.Neg, *_ARITHMETIC)):
         _compute_wide(node, table)
     tree = tree.transform(_in_backticks).transform(with_wide_number)
@@ -97,6 +101,22 @@ def _label(node: Any, schema: SampleSchema) -> ClassLabel | None:
     return found if isinstance(found, ClassLabel) else None
 
 
+def _is_instant(node: Any, table: pa.Schema) -> bool:
+    """Whether a node is a column of timestamps that have a zone."""
+    if not isinstance(node, (exp.Column, exp.Dot)):
+        return False
+    kind = _type_of(node, table)
+    return pa.types.is_timestamp(kind) and kind.tz is not None
+
+
+def _name_zone(node: Any) -> None:
+    """Write a time of a condition with its zone: without one Spark takes that of the session, and we take UTC."""
+    text = node.this if isinstance(node, exp.Cast) else node
+    if isinstance(text, exp.Literal) and text.is_string:
+        moment = as_moment(text.this, text.this).isoformat(sep=" ")
+        node.replace(exp.cast(exp.Literal.string(moment), "timestamp"))
+
+
 def _compute_wide(node: Any, table: pa.Schema) -> None:
     """Have Spark compute as plain Python does: in bigint or double, and null where a divisor is zero.
 
@@ -124,13 +144,18 @@ def _is_whole(node: Any, table: pa.Schema) -> bool:
     if isinstance(node, exp.Literal):
         return node.is_int
     if isinstance(node, (exp.Column, exp.Dot)):
-        fields: Any = list(table)
-        for name in _names(node):
-            kind = next(f.type for f in fields if f.name.casefold() == name.casefold())
-            fields = list(kind) if pa.types.is_struct(kind) else []
-        return bool(pa.types.is_integer(kind))
+        return bool(pa.types.is_integer(_type_of(node, table)))
     parts = list(node.iter_expressions())
     return not isinstance(node, exp.Div) and all(_is_whole(part, table) for part in parts)
+
+
+def _type_of(column: Any, table: pa.Schema) -> pa.DataType:
+    """Return the type of a column, or of a field of one, as it is stored."""
+    fields: Any = list(table)
+    for name in _names(column):
+        kind = next(f.type for f in fields if f.name.casefold() == name.casefold())
+        fields = list(kind) if pa.types.is_struct(kind) else []
+    return kind
 
 
 def _in_backticks(node: Any) -> Any:

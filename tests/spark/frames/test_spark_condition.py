@@ -102,6 +102,32 @@ def test_numbers_beyond_64_bits_leave_out_nulls(spark, tmp_path, where):
     assert [row.n for row in samples(spark, ds.uri, ["n"], where=where).collect()] == wanted
 
 
+TIMES = (
+    "at = TIMESTAMP '2026-01-01 03:00:00'",
+    "at >= '2026-01-01 03:00:00' AND at < TIMESTAMP '2026-01-01 06:00:00+02:00'",
+    "at BETWEEN TIMESTAMP '2026-01-01T03:00:00Z' AND '2026-01-01 03:30:00'",
+    "AT IN (TIMESTAMP '2026-01-01 03:00:00', DATE '2027-01-01')",
+    "DATE '2026-01-01' < at AND NOT at > '2026-01-01 04:00:00' AND at <> '2026-01-01 01:00:00' AND n > 2",
+)
+
+
+@pytest.mark.parametrize("where", TIMES)
+def test_times_without_a_zone_are_those_of_utc_in_any_session(spark, tmp_path, where):
+    """Spark took them as times in the session's zone, and found other samples than Python."""
+    ds = tl.dataset(tmp_path / "ds", {"n": "int64", "at": "timestamp"})
+    start = dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc)
+    ds.extend({"n": range(12), "at": [start + dt.timedelta(hours=n) for n in range(12)]})
+    wanted = ds.to_arrow(["n"], where=where)["n"].to_pylist()
+    assert wanted[0] == 3
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        found = [row.n for row in samples(spark, ds.uri, ["n"], where=where).collect()]
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+    assert sorted(found) == wanted
+
+
 APART_CONDITIONS = (
     "image.height > 6",
     "image.height > 6 AND label = 'dog'",
