@@ -236,7 +236,8 @@ def _column(
         return found if views else found.cast(field.type)
     wanted = _viewed(field.type) if views else field.type
     if read is not None and not pa.types.is_struct(field.type):
-        return read if wanted == field.type else read.cast(wanted)
+        # Other writers choose other types for the same values, such as INT96 for times.
+        return read if read.type == wanted else read.cast(wanted)
     if not pa.types.is_struct(field.type):  # a column that was added after the file was written
         return pa.nulls(count, wanted)
     have = {} if read is None else {inner.name: read.field(inner.name) for inner in read.type}

@@ -24,7 +24,7 @@ from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, SmallColumns
 from tensorlake_spark.delta.store.memory_maps.mapped_pages import give_back_pages
 from tensorlake_spark.delta.store.payload_lengths import PREFIX, ends_of, unpacked_lengths
 from tensorlake_spark.delta.store.ranges import Part, PartFile, joined
-from tensorlake_spark.delta.store.storage import reaching
+from tensorlake_spark.delta.store.storage import open_here, reaching
 from tensorlake_spark.errors import CorruptDataError, MissingDataError
 from tensorlake_spark.threads import io_threads
 
@@ -159,8 +159,8 @@ class SampleFile:
         self, parts: Sequence[Part], groups: Sequence[int], columns: Sequence[str]
     ) -> pa.Table:
         """Return leaf columns of row groups from the parts of the file that have them."""
-        file = pq.ParquetFile(PartFile(joined(parts)), metadata=self.metadata)
-        return file.read_row_groups([*groups], columns=[*columns])
+        file = open_here(PartFile(joined(parts)), self.metadata)
+        return without_views(file.read_row_groups([*groups], columns=[*columns]))
 
     def spans_of(self, groups: Sequence[int], columns: Sequence[str]) -> list[tuple[int, int]]:
         """Return where leaf columns of row groups lie, without the large gaps between them."""

@@ -189,7 +189,7 @@ class Storage:
         if self.is_local:
             # Given the path, Arrow would first find out which file system it lies on.
             return open_here(pa.memory_map(f"{self.uri}/{inside(name)}"), metadata)
-        return pq.ParquetFile(self.open_input(name), metadata=metadata, pre_buffer=True)
+        return open_here(self.open_input(name), metadata, is_far=True)
 
     def map_file(self, name: str) -> pa.Buffer | None:
         """Return a data file as one memory-mapped buffer, None where the store cannot map."""
@@ -287,12 +287,17 @@ def _modified(path: str) -> int | None:
     return found.st_mtime_ns if stat.S_ISREG(found.st_mode) else None
 
 
-def open_here(source: Any, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
-    """Open a Parquet file whose bytes are mapped, or in memory.
+def open_here(
+    source: Any, metadata: pq.FileMetaData | None = None, is_far: bool = False
+) -> pq.ParquetFile:
+    """Open a Parquet file whose bytes are mapped, or in memory, or far away.
 
     To read ahead would only hand them over to other threads, which a small read waits for.
     """
-    return pq.ParquetFile(source, metadata=metadata, pre_buffer=False)
+    # Spark's times are INT96. Arrow makes nanoseconds of them, which hold no year after 2262.
+    return pq.ParquetFile(
+        source, metadata=metadata, pre_buffer=is_far, coerce_int96_timestamp_unit="us"
+    )
 
 
 @contextmanager
