@@ -307,7 +307,9 @@ def _latest(snapshot: Snapshot) -> pa.Table:
     tables = list(_newest(snapshot))
     if not tables:
         return pa.table({"id": pa.array([], pa.string())})
-    rows = pa.concat_tables(tables).sort_by([("id", "ascending"), ("seq", "descending")])
+    # Files of other writers may have columns that take nulls, or longer lists.
+    rows = pa.concat_tables(tables, promote_options="permissive")
+    rows = rows.sort_by([("id", "ascending"), ("seq", "descending")])
     names = rows["id"].to_pylist()
     first = [i for i, name in enumerate(names) if i == 0 or name != names[i - 1]]
     return rows.take(pa.array(first, pa.int64()))

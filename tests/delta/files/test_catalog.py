@@ -1,7 +1,10 @@
 """The tensors of a version, from their metadata rows; with the catalog file: test_catalog_file.py."""
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from other_writer import write_by_another
 from stored import forget
 
 import tensorlake_spark as tl
@@ -62,3 +65,19 @@ def test_a_table_without_tensors(lake):
     lake.delete("x")
     assert catalog.ids(newest(lake)) == []
     assert list(catalog.metas(newest(lake))) == []
+
+
+def test_files_whose_columns_are_of_several_types(lake):
+    """As DuckDB and pandas write them: the catalog ended with an error of Arrow."""
+    for name in ("a", "b"):
+        lake.write(name, np.arange(3))
+
+    def write(rows, path):
+        columns = {field.name: rows[field.name] for field in rows.schema}  # all take nulls
+        columns["shape"] = columns["shape"].cast(pa.large_list(pa.int64()))
+        pq.write_table(pa.table(columns), path)
+
+    write_by_another(lake.uri, write)
+    assert lake.catalog()["id"].tolist() == ["a", "b"] == [*lake]
+    assert lake.catalog()["shape"].tolist() == [(3,), (3,)]
+    assert lake.check().ok
