@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tensorlake_spark.delta.files.footer import footer_at, footer_of, reading
+from tensorlake_spark.delta.files.footer import footer_at, footer_of, plain_types, reading
 from tensorlake_spark.delta.files.scan import leaves, pieces, plan, read_piece
 from tensorlake_spark.delta.files.writer import FileWriter, widen
 from tensorlake_spark.delta.log.snapshot import Snapshot
@@ -110,7 +110,7 @@ def held_in(snapshot: Snapshot, places: Sequence[int], ids: Collection[str]) -> 
             reading(snapshot.storage, path),
             snapshot.storage.open_parquet(path, footer.metadata) as file,
         ):
-            found = file.read_row_groups(unknown, ["id"], use_threads=False)
+            found = plain_types(file.read_row_groups(unknown, ["id"], use_threads=False))
         return bool(pc.any(is_of(found, *names)).as_py())
 
     many = snapshot.remote is not None and len(places) > 1

@@ -1,8 +1,11 @@
 """Which files are written anew: those that hold rows of a tensor, not those whose bounds would allow it."""
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from other_writer import write_by_another
 
 import tensorlake_spark as tl
 from tensorlake_spark.delta.files.compacting.rewrite import held_in
@@ -86,3 +89,20 @@ def test_files_without_rows_of_a_tensor_are_not_merged_for_it(filled):
     before = live(filled)
     assert filled.optimize("x/17").files_before == 2
     assert len(before - live(filled)) == 2
+
+
+def test_names_in_a_file_that_asks_for_views(lake):
+    """A delete ended with an error of Arrow."""
+    with lake.transaction() as changes:
+        for name in ("a", "b", "c"):
+            changes.write(name, np.arange(3))
+
+    def write(rows, path):
+        place = rows.schema.get_field_index("id")
+        ids = rows.column("id").cast(pa.string_view())
+        pq.write_table(rows.set_column(place, "id", ids), path)
+
+    write_by_another(lake.uri, write)
+    lake.delete("b")
+    assert [*lake] == ["a", "c"]
+    assert lake["c"][:].tolist() == [0, 1, 2]
