@@ -269,7 +269,7 @@ class Footer:
             return held
         first, last = self.bounds("id")
         least, most = self.bounds("nnz")
-        out = np.ones(len(self.rows), bool)
+        out = self.rows > 0  # others write row groups without rows
         for g in range(len(out)):
             if first[g] is not None and not first[g] <= tensor_id <= last[g]:
                 out[g] = False

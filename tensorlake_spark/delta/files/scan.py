@@ -82,7 +82,7 @@ def plan(
     plans = []
     for i, footer in footers(snapshot, np.flatnonzero(wanted).tolist()):
         if files.first_id[i] == files.last_id[i] == tensor_id and files.least_nnz[i] > 0:
-            groups = np.ones(len(footer.rows), bool)
+            groups = footer.rows > 0
         else:
             groups = footer.may_hold(tensor_id, data=True)
         if axes:

@@ -4,7 +4,9 @@ from collections import OrderedDict
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from other_writer import write_by_another
 from stored import only_file, write
 
 import tensorlake_spark as tl
@@ -97,3 +99,14 @@ def test_columns_that_end_behind_the_file_are_not_taken_for_equal(lake):
     assert len(footer.raw(pa.py_buffer(whole[:stop]), [0], ("index", "values"))) == 1
     with pytest.raises(tl.CorruptDataError, match="ends after"):
         footer.raw(pa.py_buffer(whole[: stop - 1]), [0], ("index", "values"))
+
+
+def test_row_groups_without_rows_hold_nothing(lake):
+    """Others write them. A file that has them was taken for a damaged one."""
+    x = write(lake)
+
+    write_by_another(lake.uri, lambda rows, path: pq.write_table(rows[:0], path), is_beside=True)
+    np.testing.assert_array_equal(lake["x"][:], x)
+    lake["x"][3] = 7
+    assert lake.check().ok
+    assert lake["x"][3, 0] == 7
