@@ -78,6 +78,7 @@ def vacuum(
     """
     retention_hours = check_retention(retention_hours)
     storage = snapshot.storage
+    _ = snapshot.files  # refuses names by which deltalake would not know a live file, and delete it
     files = everything(storage)
     inner = inner_tables(files)
     vectors = "deletionVectors" in snapshot.reader_features

@@ -8,9 +8,11 @@ from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
+from other_writer import write_by_another
 
 import tensorlake_spark as tl
 from tensorlake_spark.delta.log.actions import LOG
@@ -155,3 +157,13 @@ def test_retentions_that_are_not(hours):
         tl.InvalidOptionError, match=r"is a number of hours .* or None for the table's"
     ):
         check_retention(hours)
+
+
+def test_a_live_file_with_an_empty_part_in_its_name_stays(lake):
+    """deltalake does not know it by that name, and deleted it."""
+    lake.write("x", np.arange(3))
+    write_by_another(lake.uri, pq.write_table, before="./")
+    before = sorted(Path(lake.uri).glob("*.parquet"))
+    with pytest.raises(tl.UnsupportedFeatureError, match=r"has the file '\./part-by-another"):
+        lake.vacuum(0)
+    assert sorted(Path(lake.uri).glob("*.parquet")) == before

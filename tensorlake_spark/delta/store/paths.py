@@ -10,7 +10,8 @@ from tensorlake_spark.errors import FormatError, UnsupportedFeatureError
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_ONE_SPELLING = re.compile(r"[\w./=-]+", re.ASCII)  # nobody percent-encodes these
+# Nobody percent-encodes these, and no part may be left out.
+_ONE_SPELLING = re.compile(r"(?!.*(^|/)\.?/)[\w./=-]+", re.ASCII)
 _PLAIN = re.compile(r"[\w-]+(\.[\w-]+)*", re.ASCII)  # of one part, and no other form
 
 
@@ -78,7 +79,8 @@ def live_path(name: str, uri: str) -> str:
     Raises
     ------
     UnsupportedFeatureError
-        If the file lies outside of the table, or the log has its name with characters that some percent-encode.
+        If the file lies outside of the table, or the log has its name with characters that some percent-encode, or
+        with parts that say nothing, such as ``./``: a vacuum would not know the file by it, and delete it.
     FormatError
         As `inside`.
 

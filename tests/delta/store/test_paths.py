@@ -56,7 +56,8 @@ def test_a_live_file_of_one_spelling_is_taken(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["a%20b.parquet", "a b.parquet", "id=a%252Fb/x", "ü.parquet", "a+b"]
+    "name",
+    ["a%20b.parquet", "a b.parquet", "id=a%252Fb/x", "ü.parquet", "a+b", "./a", "a//b", "a/./b"],
 )
 def test_a_live_file_that_is_spelled_in_several_ways_is_refused(name):
     """deltalake would remove another name than the log has, and the file would stay."""
