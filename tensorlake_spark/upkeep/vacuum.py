@@ -16,6 +16,7 @@ from tensorlake_spark.delta.files import catalog_file, digest_file
 from tensorlake_spark.delta.files.runner import Run, run_here
 from tensorlake_spark.delta.files.table_folder import everything, inner_tables, vacuumed
 from tensorlake_spark.delta.log import direct_commit
+from tensorlake_spark.delta.log.requirements import VACUUM_CHECK
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.log.tags import tags
 from tensorlake_spark.delta.store import staging
@@ -78,6 +79,8 @@ def vacuum(
     """
     retention_hours = check_retention(retention_hours)
     storage = snapshot.storage
+    if VACUUM_CHECK in snapshot.reader_features:
+        snapshot.check_writable()
     _ = snapshot.files  # refuses names by which deltalake would not know a live file, and delete it
     files = everything(storage)
     inner = inner_tables(files)

@@ -28,10 +28,13 @@ DATASET_FORMAT = 1
 SID = "sid"
 """The column of a table of samples that has their numbers."""
 
-READABLE = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
+VACUUM_CHECK = "vacuumProtocolCheck"
+"""The feature under which a vacuum asks for all that a write asks for."""
+
+READABLE = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", VACUUM_CHECK})
 """Reader features of Delta that this package honours."""
 
-WRITABLE = READABLE | frozenset(
+WRITABLE = READABLE - {VACUUM_CHECK} | frozenset(
     {"appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns"}
 )
 """Writer features under which deltalake commits for us."""
@@ -73,6 +76,8 @@ def kind_of(configuration: Mapping[str, str]) -> str:
 def check_readable(uri: str, features: Collection[str]) -> None:
     """Raise UnsupportedFeatureError if a table needs readers to know a feature that this package does not."""
     unknown = {*features} - READABLE
+    if {"deletionVectors", VACUUM_CHECK} <= {*features}:  # deltalake then reads no vectors
+        unknown.add(VACUUM_CHECK)
     if unknown:
         drop = "write its rows to another table with Spark"
         if not _is_lasting(unknown):

@@ -110,3 +110,29 @@ def test_fields_that_others_add_inside_our_columns_are_refused(lake, tmp_path):
         ds.update([0], {"g/label": 4})
     assert ds["g/label"][:].tolist() == [3]
     np.testing.assert_array_equal(ds["g/image"][0], np.zeros((2, 2)))
+
+
+def name_features(lake, readers, writers):
+    """Commit that a table has features, as Spark does."""
+    said = {"readerFeatures": readers, "writerFeatures": [*readers, *writers]}
+    protocol = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **said}}
+    Path(lake.uri, f"_delta_log/{lake.version + 1:020}.json").write_text(json.dumps(protocol))
+
+
+def test_a_table_whose_vacuum_asks_for_all_features_is_read_alone(lake):
+    """deltalake refused each commit, and we told of other writers. A vacuum deleted files all the same."""
+    name_features(lake, ["vacuumProtocolCheck"], ["later"])
+    orphan = Path(lake.uri, "part-orphan.parquet")
+    orphan.write_bytes(b"x")
+    for change in (lambda: lake.write("y", np.ones(2)), lambda: lake.vacuum(0)):
+        with pytest.raises(tl.UnsupportedFeatureError, match=r"later, vacuumProtocolCheck, which"):
+            change()
+    assert orphan.exists()
+    np.testing.assert_array_equal(lake["x"][0], np.arange(4.0))
+
+
+def test_deletion_vectors_that_deltalake_does_not_read_are_told(lake):
+    """It said that the store refused a request."""
+    name_features(lake, ["deletionVectors", "vacuumProtocolCheck"], [])
+    with pytest.raises(tl.UnsupportedFeatureError, match=r"vacuumProtocolCheck, which .* not read"):
+        _ = lake["x"]
