@@ -6,6 +6,7 @@ import datetime as dt
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as pads
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 from deltalake.exceptions import TableNotFoundError as DeltaTableNotFound
@@ -65,7 +66,9 @@ class PlainTable:
                 self.data = pa.table(rows.read_all())
                 self.rows = int(self.data.num_rows)
             else:
-                self.data = table.to_pyarrow_dataset()
+                # Spark's times are INT96. Arrow makes nanoseconds of them, which hold no year after 2262.
+                options = pads.ParquetReadOptions(coerce_int96_timestamp_unit="us")
+                self.data = table.to_pyarrow_dataset(parquet_read_options=options)
                 self.rows = int(self.data.count_rows())
         self.schema: pa.Schema = self.data.schema
 

@@ -1,5 +1,6 @@
 """Delta tables of others."""
 
+import datetime as dt
 import json
 import uuid
 
@@ -7,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
+from other_writer import write_by_another
 
 import tensorlake_spark as tl
 from tensorlake_spark.delta.plain.plain_table import PlainTable
@@ -78,3 +80,16 @@ def test_kinds(storage, tmp_path):
     assert PlainTable.kind(Storage(ds.uri)) == "samples"
     with pytest.raises(tl.TableNotFoundError):
         PlainTable.kind(Storage(str(tmp_path / "none")))
+
+
+def test_far_times_as_spark_writes_them(tmp_path):
+    """INT96, Spark's default: Arrow said that a cast would lose data."""
+    times = [dt.datetime(year, 1, 2, tzinfo=dt.timezone.utc) for year in (1, 2024, 9999)]
+    write_deltalake(tmp_path, pa.table({"time": times}))
+    write_by_another(
+        tmp_path,
+        lambda rows, path: pq.write_table(rows, path, use_deprecated_int96_timestamps=True),
+    )
+    assert PlainTable(Storage(str(tmp_path))).data.to_table()["time"].to_pylist() == times
+    found = tl.query("SELECT time FROM t WHERE time > '2000-01-01' ORDER BY time", t=tmp_path)
+    assert found.to_arrow()["time"].to_pylist() == times[1:]
