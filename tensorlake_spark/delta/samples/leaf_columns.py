@@ -72,6 +72,9 @@ def _leaves(
         # Parquet has a group with a repeated group in it; Arrow calls what is in that "element".
         element = kind.value_field.with_name("element")
         yield from _leaves(element, parts, depth + 1, True, f"{path}.list.")
+    elif pa.types.is_map(kind):
+        for inner, name in ((kind.key_field, "key"), (kind.item_field, "value")):
+            yield from _leaves(inner.with_name(name), parts, depth + 1, True, f"{path}.key_value.")
     else:
         yield LeafColumn(parts, kind, depth, repeated, path)
 

@@ -20,6 +20,7 @@ from tensorlake_spark.delta.files.payload import (
     present_spans,
 )
 from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.samples.file_columns import places_in
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, SmallColumns, without_views
 from tensorlake_spark.delta.store.memory_maps.mapped_pages import give_back_pages
 from tensorlake_spark.delta.store.payload_lengths import PREFIX, ends_of, unpacked_lengths
@@ -29,7 +30,6 @@ from tensorlake_spark.errors import CorruptDataError, MissingDataError
 from tensorlake_spark.threads import io_threads
 
 Array = np.ndarray[Any, Any]
-
 
 _GAP = 64 << 10  # bytes that are read and not needed rather than asking twice
 _WALKED = 1 << 20  # bytes a value: where values are larger, they are not read to find them
@@ -118,8 +118,10 @@ class SampleFile:
 
     @cached_property
     def _place(self) -> dict[str, int]:
-        schema = self.metadata.schema
-        return {schema.column(i).path: i for i in range(self.metadata.num_columns)}
+        return places_in(self.metadata.schema)
+
+    def _named(self, columns: Sequence[str]) -> list[str]:
+        return [self.metadata.schema.column(self._place[name]).path for name in columns]
 
     def has(self, leaf: LeafColumn) -> bool:
         """Whether the file has a column: those that were added to the table later are not in it."""
@@ -147,7 +149,7 @@ class SampleFile:
             parts = map(self.part, spans) if len(spans) == 1 else io_threads().map(self.part, spans)
             return self.table_in(list(parts), groups, columns)
         with self._snapshot.storage.open_parquet(self.path, self.metadata) as file:
-            return without_views(file.read_row_groups([*groups], columns=[*columns]))
+            return without_views(file.read_row_groups([*groups], columns=self._named(columns)))
 
     def part(self, span: tuple[int, int]) -> Part:
         """Return some bytes of a file in an object store."""
@@ -160,7 +162,7 @@ class SampleFile:
     ) -> pa.Table:
         """Return leaf columns of row groups from the parts of the file that have them."""
         file = open_here(PartFile(joined(parts)), self.metadata)
-        return without_views(file.read_row_groups([*groups], columns=[*columns]))
+        return without_views(file.read_row_groups([*groups], columns=self._named(columns)))
 
     def spans_of(self, groups: Sequence[int], columns: Sequence[str]) -> list[tuple[int, int]]:
         """Return where leaf columns of row groups lie, without the large gaps between them."""
