@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.datasets.samples.padding import Blank, padded
-from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError
+from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError, InvalidTensorError
 from tensorlake_spark.loader.columns.values import Values
-from tensorlake_spark.tensor.sparse import SparseTensor
+from tensorlake_spark.tensor.sparse import SparseTensor, check_unmasked
 
 Batch = dict[str, Any]
 Collate = str | Callable[[list[dict[str, Any]]], Any] | None
@@ -142,7 +142,7 @@ def columns_of(samples: list[dict[str, Any]]) -> dict[str, Values]:
     Raises
     ------
     UnlikeSample
-        If a sample has no names, or others than the first.
+        If a sample has no names, or others than the first, or an array with masked elements: a batch has no mask.
     """
     names = list(samples[0])
     if not names:
@@ -156,6 +156,8 @@ def columns_of(samples: list[dict[str, Any]]) -> dict[str, Values]:
                 f"the transform gave it the names {list(sample)}, and {names} to the first sample of the batch; give "
                 "all the same",
             )
+        for name, value in sample.items():
+            _check_mask(name, value, number)
     out: dict[str, Values] = {}
     for name in names:
         values = [sample[name] for sample in samples]
@@ -170,3 +172,14 @@ def columns_of(samples: list[dict[str, Any]]) -> dict[str, Values]:
         else:
             out[name] = values
     return out
+
+
+def _check_mask(name: str, value: Any, number: int) -> None:
+    """Raise UnlikeSample for masked elements: NumPy stacks what lies under the mask, and loses the mask."""
+    if isinstance(value, np.ma.MaskedArray):
+        try:
+            check_unmasked(value)
+        except InvalidTensorError as error:
+            raise UnlikeSample(
+                number, f"the transform gave it {name!r}, of which {error}"
+            ) from error

@@ -80,6 +80,15 @@ def test_columns_of_samples():
     assert [len(one) for one in found["d"]] == [2, 0]
 
 
+@pytest.mark.parametrize(
+    "value", [np.ma.array([1, 2], mask=[False, True]), np.ma.array(1.5, mask=True), np.ma.masked]
+)
+def test_a_mask_that_a_batch_would_lose(value):
+    plain = np.ma.array(np.zeros(value.shape, value.dtype))
+    with pytest.raises(UnlikeSample, match=r"sample 1 .*'a', of which 1 element is masked; fill"):
+        columns_of([{"a": plain}, {"a": value}])
+
+
 def test_samples_with_other_names():
     with pytest.raises(
         tl.InvalidSampleError, match=r"sample 1 of the batch: .* names \['b'\], and \['a'\]"
