@@ -37,5 +37,27 @@ def as_function(sample):
     return {"x": lambda: sample}
 
 
+class Unsent:
+    """Raises an error of its own when it is pickled."""
+
+    def __reduce__(self):
+        raise RuntimeError("stays here")
+
+
+class Unread:
+    """Raises an error of its own when it is unpickled."""
+
+    def __reduce__(self):
+        return int, ("unread",)
+
+
+def as_unsent(sample):
+    return {"x": Unsent()}
+
+
+def as_unread(sample):
+    return {"x": Unread()}
+
+
 def summed(samples):
     return sum(np.asarray(sample["x"]) for sample in samples)

@@ -33,6 +33,8 @@ from tensorlake_spark.loader.pipeline.worker_process import (
     WorkerSetting,
     received_error,
     run_worker,
+    sent_error,
+    unsent_error,
 )
 from tensorlake_spark.loader.sources.loader_source import SampleSource, Told
 
@@ -113,6 +115,16 @@ def _end(processes: list[BaseProcess], pipes: list[Connection], pid: int) -> Non
         connection.close()
     for process in processes:
         process.join(1)
+
+
+def _received(connection: Connection) -> tuple[Any, Any, int]:
+    """Return what `receive_batch` does. What cannot be unpickled becomes an error in the place of the batch."""
+    try:
+        return receive_batch(connection)
+    except (EOFError, OSError):  # the process is gone
+        raise
+    except Exception as error:  # an object of the user's may raise anything
+        return sent_error(unsent_error(error)), None, 0
 
 
 def _pickled(setting: WorkerSetting) -> bytes:
@@ -330,7 +342,7 @@ class ProcessBatches:
             what, number, said = connection.recv()
             result: Any = None
             if what == MADE:
-                failure, result, nbytes = receive_batch(connection)
+                failure, result, nbytes = _received(connection)
         except (EOFError, OSError):
             raise self._dead(worker) from None
         if what == READY:

@@ -180,12 +180,32 @@ class Worker:
             self._connection.send((MADE, number, asdict(counts)))
             try:
                 send_batch(self._connection, None, batch)
-            except (pickle.PicklingError, AttributeError, TypeError) as error:
-                send_batch(self._connection, sent_error(_unsent(batch, error)), None)
+            except OSError:  # the parent is gone
+                raise
+            except (
+                Exception
+            ) as error:  # an object of the user's may raise anything when it is pickled
+                said = f"; the batch is of type {type(batch).__name__}"
+                send_batch(self._connection, sent_error(unsent_error(error, said)), None)
 
 
-def _unsent(batch: Any, error: Exception) -> InvalidSampleError:
+def unsent_error(error: Exception, said: str = "") -> InvalidSampleError:
+    """Return the error for a batch that does not go from one process to another.
+
+    Parameters
+    ----------
+    error : Exception
+        What pickling or unpickling it raised.
+    said : str, optional
+        What more is known of the batch.
+
+    Examples
+    --------
+    >>> "(TypeError: cannot pickle it)" in str(unsent_error(TypeError("cannot pickle it")))
+    True
+    """
+    why = " ".join(f"{type(error).__name__}: {error}".split())
     return InvalidSampleError(
-        f'what a transform or collate made does not go from one process to another ({error}); with workers="processes" '
-        f"give arrays, numbers or texts: the batch is of type {type(batch).__name__}"
+        f'what a transform or collate made does not go from one process to another ({why}); with workers="processes" '
+        f"give arrays, numbers or texts{said}"
     )

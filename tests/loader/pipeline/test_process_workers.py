@@ -154,9 +154,17 @@ def test_a_collate_function_and_its_result(ds):
     np.testing.assert_array_equal([one[0, 0] for one in found[:2]], [28, 92])
 
 
-def test_what_does_not_come_back(ds):
-    made, _ = batches(ds, transforms.as_function)
-    with made, pytest.raises(InvalidSampleError, match="one process to another"):
+@pytest.mark.parametrize(
+    ("transform", "says"),
+    [
+        (transforms.as_function, "AttributeError|PicklingError"),
+        (transforms.as_unsent, "RuntimeError: stays here"),
+        (transforms.as_unread, "ValueError: invalid literal"),
+    ],
+)
+def test_what_does_not_come_back(ds, transform, says):
+    made, _ = batches(ds, transform)
+    with made, pytest.raises(InvalidSampleError, match=rf"one process to another \(({says})"):
         next(iter(made))
 
 
