@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import logging
+import os
 import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +179,13 @@ def carry_out(
         The command line; that of this process by default. With ``--debug`` the traceback of a mistake comes
         before the line that tells it.
     """
+    with _all_letters():
+        return _carried_out(name, work, arguments)
+
+
+def _carried_out(
+    name: str, work: Callable[[], Mapping[str, Any]], arguments: Sequence[str] | None
+) -> int:
     start = time.perf_counter()
     root = logging.getLogger()
     if not is_debugged(arguments):
@@ -190,14 +200,48 @@ def carry_out(
     except KeyboardInterrupt:
         print(f"{name}: interrupted", file=sys.stderr)
         about = {"status": "interrupted", "exit_code": 128 + signal.SIGINT}
+    except BrokenPipeError as error:  # told below, where the last line is written
+        about = _failed(error, 1)
     except Exception as error:
         traceback.print_exc()
         about = _failed(error, 1)
     finally:
         root.removeFilter(_is_not_of_the_gateway)
     sys.stderr.flush()
-    print(json.dumps({**about, "seconds": round(time.perf_counter() - start, 3)}))
+    line = json.dumps({**about, "seconds": round(time.perf_counter() - start, 3)})
+    try:
+        print(line, flush=True)
+    except OSError as error:  # as behind "| head"
+        why = error.strerror or error
+        print(
+            f"{name}: standard output takes no more: {why}; its last line: {line}", file=sys.stderr
+        )
+        _give_up_output()
+        return int(about.get("exit_code", 1))
     return int(about.get("exit_code", 0))
+
+
+@contextmanager
+def _all_letters() -> Iterator[None]:
+    """Let standard output write escapes for what its encoding lacks: a report must not fail at a name."""
+    out = sys.stdout
+    if not isinstance(out, io.TextIOWrapper) or out.errors != "strict":
+        yield
+        return
+    out.reconfigure(errors="backslashreplace")
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # what is not written yet is written first
+            out.reconfigure(errors="strict")
+
+
+def _give_up_output() -> None:
+    """Let what is left of standard output go nowhere, or Python fails once more where the process ends."""
+    with suppress(OSError, ValueError):  # a stream that is no file
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def _is_not_of_the_gateway(record: logging.LogRecord) -> bool:

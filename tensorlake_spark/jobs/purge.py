@@ -119,17 +119,17 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
                 _drop(file)
             raise
         text = receipt.to_json(key)
+        # Before anything is printed: the file has the receipt even if nobody takes the output.
+        kept = {} if file is None else _keep(file, text)
         print(receipt)
         good = receipt.verified or args.dry_run
         status = "planned" if args.dry_run else "verified" if good else "unverified"
-        about = {
+        return {
             "status": status,
             "receipt": json.loads(text),
             **({} if good else {"exit_code": 3}),
+            **kept,
         }
-        if file is not None:
-            about |= _keep(file, text)
-        return about
 
     return carry_out("purge.py", work, arguments)
 

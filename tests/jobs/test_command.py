@@ -1,6 +1,10 @@
 """What all jobs say of a mistake: one line and exit code 2, and with ``--debug`` the traceback before it."""
 
+import io
+import json
 import logging
+import os
+import sys
 
 import pytest
 
@@ -67,3 +71,33 @@ def test_a_value_may_be_empty_or_have_the_sign():
     assert pairs(["a=", "b==", "c=x=y"], "--param") == {"a": "", "b": "=", "c": "x=y"}
     with pytest.raises(InvalidOptionError, match="--param 'a' is given twice; give one value"):
         pairs(["a=1", "a=1"], "--param")
+
+
+@pytest.mark.parametrize("buffered", [True, False], ids=["at the end", "in the work"])
+def test_an_output_that_nobody_takes_is_told_in_one_line(monkeypatch, capsys, buffered):
+    there, here = os.pipe()
+    os.close(there)  # as behind "| head"
+    with os.fdopen(here, "wb", -1 if buffered else 0) as raw:
+        stream = io.TextIOWrapper(raw, "utf-8", write_through=not buffered)
+        monkeypatch.setattr(sys, "stdout", stream)
+        code = carry_out(
+            "check.py", lambda: print("found") or {"status": "bad", "exit_code": 3}, []
+        )
+        monkeypatch.undo()
+        stream.close()
+    (line,) = capsys.readouterr().err.splitlines()
+    said, _, last = line.partition("; its last line: ")
+    assert said == "check.py: standard output takes no more: Broken pipe"
+    about = json.loads(last)
+    assert (about["exit_code"], about["status"]) == ((3, "bad") if buffered else (1, "failed"))
+    assert code == about["exit_code"]
+
+
+def test_letters_that_the_output_does_not_have_are_escaped(monkeypatch):
+    stream = io.TextIOWrapper(io.BytesIO(), "ascii")
+    monkeypatch.setattr(sys, "stdout", stream)
+    assert carry_out("query.py", lambda: print("caf\xe9 \udcff") or {"status": "done"}, []) == 0
+    first, last = stream.buffer.getvalue().splitlines()
+    assert first == rb"caf\xe9 \udcff"
+    assert json.loads(last)["status"] == "done"
+    assert stream.errors == "strict"

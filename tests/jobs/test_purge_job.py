@@ -182,6 +182,16 @@ def test_a_purge_that_fails_leaves_no_receipt(lake, words, run_job, tmp_path):
     assert not (tmp_path / "r.json").exists()
 
 
+def test_the_receipt_is_kept_where_nobody_takes_the_output(words, run_job, tmp_path, monkeypatch):
+    def cut(_):
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr(purge, "print", cut, raising=False)
+    done = run_job(purge, *words, "--receipt", tmp_path / "r.json")
+    assert done.code == 1
+    assert tl.verify_receipt((tmp_path / "r.json").read_text()).deleted
+
+
 def test_a_receipt_that_cannot_be_written_is_in_the_output(
     lake, words, run_job, tmp_path, monkeypatch
 ):
