@@ -348,11 +348,12 @@ class Loader:
 
     def close(self) -> None:
         """End all iterations that run, with their threads and processes."""
+        # Taken first: a loop that is told so, in another thread, may begin the next iteration at once.
+        pool, self._pool = self._pool, None
         for batches in [*self._running]:
             batches.close()
-        if self._pool is not None:
-            self._pool.close()
-            self._pool = None
+        if pool is not None:
+            pool.close()
 
     def __enter__(self) -> Self:
         return self

@@ -248,6 +248,23 @@ def test_who_takes_from_a_loader_that_was_closed_is_told(ds):
             next(taken)
 
 
+def test_a_loop_that_begins_anew_while_the_loader_is_closed_keeps_its_processes(ds, monkeypatch):
+    close, again = ProcessBatches.close, []
+
+    def closed(self):
+        close(self)
+        if not again:  # as the loop does in another thread, for it is told so by now
+            again.append(iter(loader))
+            again.append(next(again[0]))
+
+    with ds.loader(8, ["label"], workers="processes") as loader:
+        taken = iter(loader)
+        next(taken)
+        monkeypatch.setattr(ProcessBatches, "close", closed)
+        loader.close()
+        assert len([*again[0]]) == len(loader) - 1
+
+
 def test_a_thread_that_is_woken_to_end_sees_that_it_shall(ds, monkeypatch):
     """Or it waited for ever, and with it two pipes, if it was quicker than who woke it."""
     made, pool = batches(ds)
