@@ -19,7 +19,11 @@ from tensorlake_spark.loader.pipeline.batch_making import MOST_TRIES, BatchMakin
 from tensorlake_spark.loader.pipeline.batch_plan import plan_of
 from tensorlake_spark.loader.pipeline.batch_threads import BatchThreads
 from tensorlake_spark.loader.pipeline.loader_stats import LoaderStats
-from tensorlake_spark.loader.pipeline.process_workers import ProcessBatches, WorkerPool
+from tensorlake_spark.loader.pipeline.process_workers import (
+    ProcessBatches,
+    WorkerPool,
+    check_may_start,
+)
 from tensorlake_spark.loader.pipeline.worker_process import EpochSetting, WorkerSetting
 from tensorlake_spark.loader.sources.loader_source import SampleSource
 from tensorlake_spark.threads import THREADS
@@ -119,6 +123,7 @@ class Loader:
             lying = source.lying if order.shuffle == "block" else None
             rank, world, tries = options.rank, options.world_size, MOST_TRIES if skips else 0
             if self._pool is None or not self._pool.is_open or self._pool.is_taken:
+                check_may_start()
                 inside = source.for_worker(THREADS), rank, world, options.transform, options.collate
                 self._pool = WorkerPool(WorkerSetting(*inside, skips), THREADS)
             return ProcessBatches(

@@ -91,3 +91,54 @@ os._exit(0 if code == 7 else 1)
 @needs_fork
 def test_a_child_that_might_wait_for_ever_is_told_to_be_spawned(digits):
     subprocess.run([sys.executable, "-c", AT_WORK, digits.uri], timeout=300, check=True)
+
+
+ASKING = """
+import os, sys
+import tensorlake_spark as tl
+ds = tl.dataset(sys.argv[1], {"x": "int64"})
+ds.extend({"x": [1, 2]})
+ds.tag("used")  # by deltalake
+ds = tl.dataset(sys.argv[1])
+child = os.fork()
+if not child:
+    try:
+        next(iter(ds.loader(8, workers="processes")))
+    except tl.InvalidOptionError as error:
+        os._exit(7 if "this process was forked" in str(error) and "spawn" in str(error) else 1)
+    os._exit(2)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+"""
+
+
+@needs_fork
+def test_who_would_start_processes_in_a_forked_one_is_told(tmp_path):
+    given = [sys.executable, "-c", ASKING, str(tmp_path / "ds")]
+    subprocess.run(given, timeout=300, check=True)
+
+
+IN_A_WORKER = """
+import multiprocessing, sys
+import tensorlake_spark as tl
+ds = tl.dataset(sys.argv[1], {"x": "int64"})
+ds.extend({"x": [1, 2]})
+ds.tag("used")  # by deltalake
+ds = tl.dataset(sys.argv[1])
+loader = ds.loader(8, workers="processes")
+def work(out):
+    try:
+        next(iter(loader))
+    except tl.InvalidOptionError as error:
+        out.send(str(error))
+here, there = multiprocessing.Pipe()
+process = multiprocessing.get_context("fork").Process(target=work, args=(there,), daemon=True)
+process.start()
+assert here.poll(60) and "leave the processes to the DataLoader" in here.recv()
+process.join()
+"""
+
+
+@needs_fork
+def test_a_forked_worker_of_a_dataloader_is_told_to_leave_processes_out(tmp_path):
+    given = [sys.executable, "-c", IN_A_WORKER, str(tmp_path / "ds")]
+    subprocess.run(given, timeout=300, check=True)

@@ -312,6 +312,13 @@ def reaching(storage: Storage) -> Iterator[None]:
         if "Unknown scheme" in str(error):
             raise _no_store(storage.uri) from error
         raise refusal(storage, error) from error
+    except BaseException as error:  # deltalake panics with one that is no Exception
+        if "Forked process detected" not in str(error):
+            raise
+        raise InvalidOptionError(
+            f"this process was forked from one that uses deltalake, which cannot reach {storage.uri} from here; start "
+            'the process by multiprocessing\'s "spawn", or do this in its parent'
+        ) from error
 
 
 def _no_store(uri: str) -> InvalidOptionError:

@@ -46,6 +46,18 @@ _GUARD = (
 )
 
 
+def check_may_start() -> None:
+    """Raise InvalidOptionError if this process may not start others; before anything is made ready for these."""
+    process = multiprocessing.current_process()
+    if getattr(process, "_inheriting", False):
+        raise InvalidOptionError(_GUARD)
+    if process.daemon:
+        raise InvalidOptionError(
+            'workers="processes" in a process that may start no others, as a worker of a DataLoader is; leave the '
+            "processes to the DataLoader, or the DataLoader out"
+        )
+
+
 class WorkerPool:
     """Processes that wait for batches to make; they stay from epoch to epoch.
 
@@ -64,18 +76,10 @@ class WorkerPool:
     Raises
     ------
     InvalidOptionError
-        If the transform or the collate function does not pickle, or this process may not start others.
+        If the transform or the collate function does not pickle.
     """
 
     def __init__(self, setting: WorkerSetting, count: int) -> None:
-        process = multiprocessing.current_process()
-        if getattr(process, "_inheriting", False):
-            raise InvalidOptionError(_GUARD)
-        if process.daemon:
-            raise InvalidOptionError(
-                'workers="processes" in a process that may start no others, as a worker of a DataLoader is; leave the '
-                "processes to the DataLoader, or the DataLoader out"
-            )
         data = _pickled(setting)
         context = multiprocessing.get_context("spawn")
         self.processes: list[BaseProcess] = []

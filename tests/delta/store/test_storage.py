@@ -11,7 +11,7 @@ import pytest
 from deltalake.exceptions import DeltaError
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.store.storage import Storage, _s3, listed, refusal
+from tensorlake_spark.delta.store.storage import Storage, _s3, listed, reaching, refusal
 
 
 @pytest.mark.parametrize("name", ["a b", "ü", "a+b", "50%", "a?b#c"])
@@ -208,3 +208,14 @@ def test_a_full_disk_is_named_with_what_to_do(tmp_path, number):
     said = str(refusal(Storage(str(tmp_path)), OSError(number, os.strerror(number))))
     assert f"the disk of {tmp_path} is full" in said
     assert said.endswith("free some space, and do it again")
+
+
+def test_a_panic_of_deltalake_in_a_forked_process_is_told(tmp_path):
+    panic = type("PanicException", (BaseException,), {})
+    with (
+        pytest.raises(tl.InvalidOptionError, match=f"was forked .* {tmp_path} .*spawn"),
+        reaching(Storage(str(tmp_path))),
+    ):
+        raise panic("Forked process detected - current PID is 2")
+    with pytest.raises(panic, match="another"), reaching(Storage(str(tmp_path))):
+        raise panic("another")
