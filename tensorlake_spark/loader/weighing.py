@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -68,8 +69,10 @@ def drawing_weights(
         return None
     if isinstance(weights, str):
         weights = _numbers(weights, column(weights))
-    elif chosen is not None and np.shape(weights) == (total,) and len(chosen) != total:
-        weights = np.asarray(weights)[chosen]
+    elif chosen is not None and len(chosen) != total:
+        with suppress(ValueError):  # lists of several lengths, which are refused below
+            weights = np.asanyarray(weights)
+            weights = weights[chosen] if weights.shape == (total,) else weights
     return checked_weights(weights, total if chosen is None else len(chosen))
 
 

@@ -14,6 +14,9 @@ COLUMNS = {
 }
 
 
+MASKED = np.ma.array([1, 2, 3, 4], mask=[1, 0, 0, 0])
+
+
 def weights_of(weights=None, balance=None, samples=None, replacement=True, chosen=None):
     return drawing_weights(weights, balance, samples, replacement, COLUMNS.__getitem__, 4, chosen)
 
@@ -52,6 +55,9 @@ def test_labels_are_numbers_or_texts(name):
         ({"balance": "holes"}, "column 'holes' is not one label a sample, .* without nulls"),
         ({"weights": [1, 2]}, "one for each of 4 samples"),
         ({"weights": 3}, "one for each of 4 samples"),
+        ({"weights": [[1], [1, 2]], "chosen": np.array([1, 3])}, "weights are list: numbers"),
+        ({"weights": MASKED}, "weights are masked"),
+        ({"weights": MASKED, "chosen": np.array([0, 3])}, "weights are masked"),
         ({"samples": 5}, "give weights or balance too"),
         ({"samples": 0, "weights": "n"}, "samples=0 is not a whole number"),
         ({"replacement": "no", "weights": "n"}, "replacement='no' is not True or False"),

@@ -134,13 +134,18 @@ def checked_weights(weights: ArrayLike, count: int | None = None) -> F64:
     Raises
     ------
     InvalidOptionError
-        They are no numbers, have not one axis, are not `count`, or one of them is negative, infinite or no number.
+        They are no numbers, have not one axis, are not `count`, or one of them is masked, negative, infinite or no
+        number.
 
     Examples
     --------
     >>> checked_weights([2, 1, 0]).tolist()
     [0.5, 0.25, 0.0]
     """
+    if np.ma.is_masked(weights):
+        raise InvalidOptionError(
+            "weights are masked in some places; fill them, as weights.filled(0) does"
+        )
     try:
         found = np.asarray(weights).astype(np.float64, casting="same_kind")
     except (TypeError, ValueError):
