@@ -39,7 +39,7 @@ class CacheFolder:
     path : path
         Is made where it is not there.
     most_bytes : int
-        How much may be in it.
+        How much may be in it. If there is more, what was not used for longest is deleted.
 
     Raises
     ------
@@ -56,7 +56,10 @@ class CacheFolder:
         try:
             self.claim()
             with self.locked("size"):
-                self._set_size(sum(size for _, size, _ in self._scanned()))
+                now = sum(size for _, size, _ in self._scanned())
+                if now > most_bytes:  # it was larger before
+                    now = self._make_room(0)
+                self._set_size(now)
         except OSError as error:
             raise StorageError(
                 f"cache={str(self.path)!r} cannot be used: {error.strerror or error}; name a folder on a local disk "

@@ -113,6 +113,16 @@ def test_room_is_made_by_what_was_not_used_for_longest(folder):
     assert counted(folder) == 900
 
 
+def test_a_smaller_size_holds_for_what_is_there(folder):
+    for number, name in enumerate(("0abc", "0def", "0fff")):
+        put(folder, 300, name)
+        os.utime(folder.file(name), (number, number))
+    assert counted(CacheFolder(folder.path, 900)) == 900
+    assert counted(CacheFolder(folder.path, 700)) == 600
+    assert not os.path.exists(folder.file("0abc"))
+    assert os.path.exists(folder.file("0fff"))
+
+
 @pytest.mark.parametrize("text", ["", "many", "-5"])
 def test_a_count_that_was_lost_is_made_again(folder, text):
     put(folder, 300, "00")
