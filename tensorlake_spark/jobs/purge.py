@@ -175,21 +175,21 @@ def _drop(file: TextIO) -> None:
 
 
 def _key(path: str) -> bytes:
-    key = _read(path)
+    key = _read("--key-file", path)
     if not key:
         raise InvalidOptionError(f"--key-file {path} is empty, so anybody could sign with it")
     return key
 
 
-def _read(path: str) -> bytes:
+def _read(option: str, path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise InvalidOptionError(f"{path} cannot be read: {error.strerror}") from None
+        raise InvalidOptionError(f"{option} {path} cannot be read: {error.strerror}") from None
 
 
 def _coords(path: str) -> Any:
-    stream = BytesIO(_read(path))
+    stream = BytesIO(_read("--coords", path))
     try:
         # np.load would take other files for archives, or for pickles, and advise to load these unsafely.
         coords = np.lib.format.read_array(stream, allow_pickle=False)

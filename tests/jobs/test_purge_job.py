@@ -92,6 +92,8 @@ def test_what_will_not_do_is_told_before_anything_is_purged(
         (("--id", "y"), "argument --id is given twice"),
         (("--region", "1", "--region", "2"), "argument --region is given twice"),
         (("--receipt", ""), "--receipt  cannot be written"),
+        (("--key-file", ""), "--key-file  cannot be read"),
+        (("--coords", ""), "--coords  cannot be read"),
     ],
 )
 def test_no_mistake_purges_more_or_less_than_was_meant(lake, x, words, run_job, given, says):
