@@ -208,16 +208,16 @@ def _carried_out(
     finally:
         root.removeFilter(_is_not_of_the_gateway)
     sys.stderr.flush()
-    line = json.dumps({**about, "seconds": round(time.perf_counter() - start, 3)})
+    about["seconds"] = round(time.perf_counter() - start, 3)
     try:
-        print(line, flush=True)
+        print(json.dumps(about), flush=True)
     except OSError as error:  # as behind "| head"
-        why = error.strerror or error
+        about.setdefault("exit_code", 1)
+        why, line = error.strerror or error, json.dumps(about)
         print(
             f"{name}: standard output takes no more: {why}; its last line: {line}", file=sys.stderr
         )
         _give_up_output()
-        return int(about.get("exit_code", 1))
     return int(about.get("exit_code", 0))
 
 

@@ -73,24 +73,29 @@ def test_a_value_may_be_empty_or_have_the_sign():
         pairs(["a=1", "a=1"], "--param")
 
 
-@pytest.mark.parametrize("buffered", [True, False], ids=["at the end", "in the work"])
-def test_an_output_that_nobody_takes_is_told_in_one_line(monkeypatch, capsys, buffered):
+@pytest.mark.parametrize(
+    ("buffered", "code", "status"),
+    [(True, 3, "bad"), (True, 1, "done"), (False, 1, "failed")],
+    ids=["at the end", "of what is done", "in the work"],
+)
+def test_an_output_that_nobody_takes_is_told_in_one_line(
+    monkeypatch, capsys, buffered, code, status
+):
+    given = {"status": status} | ({"exit_code": code} if status == "bad" else {})
     there, here = os.pipe()
     os.close(there)  # as behind "| head"
     with os.fdopen(here, "wb", -1 if buffered else 0) as raw:
         stream = io.TextIOWrapper(raw, "utf-8", write_through=not buffered)
         monkeypatch.setattr(sys, "stdout", stream)
-        code = carry_out(
-            "check.py", lambda: print("found") or {"status": "bad", "exit_code": 3}, []
-        )
+        found = carry_out("check.py", lambda: print("found") or given, [])
         monkeypatch.undo()
         stream.close()
     (line,) = capsys.readouterr().err.splitlines()
     said, _, last = line.partition("; its last line: ")
     assert said == "check.py: standard output takes no more: Broken pipe"
     about = json.loads(last)
-    assert (about["exit_code"], about["status"]) == ((3, "bad") if buffered else (1, "failed"))
-    assert code == about["exit_code"]
+    assert (about["exit_code"], about["status"]) == (code, status)
+    assert found == code
 
 
 def test_letters_that_the_output_does_not_have_are_escaped(monkeypatch):
