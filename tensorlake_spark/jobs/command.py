@@ -155,7 +155,8 @@ def table_of(args: argparse.Namespace) -> Snapshot:
 def refuse(args: argparse.Namespace, names: Sequence[str], what: str) -> None:
     """Raise InvalidOptionError if a command line has an option that means nothing for its table."""
     for name in names:
-        if getattr(args, name):
+        given = getattr(args, name)
+        if given is not None and given is not False and given != []:  # an empty text counts, too
             raise InvalidOptionError(f"--{name.replace('_', '-')} is for {what}")
 
 

@@ -182,9 +182,8 @@ class Worker:
                 send_batch(self._connection, None, batch)
             except OSError:  # the parent is gone
                 raise
-            except (
-                Exception
-            ) as error:  # an object of the user's may raise anything when it is pickled
+            except Exception as error:
+                # An object of the user's may raise anything when it is pickled.
                 said = f"; the batch is of type {type(batch).__name__}"
                 send_batch(self._connection, sent_error(unsent_error(error, said)), None)
 
