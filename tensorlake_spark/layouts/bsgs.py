@@ -36,6 +36,7 @@ from tensorlake_spark.tensor.spec import TensorSpec
 
 Array = np.ndarray[Any, Any]
 
+_DENSE = object()  # stands for rows that store their block as an array
 _CELLS = 600  # a block of a tensor whose elements are spread evenly would hold about so many
 _SHORT = 32  # an axis of hours, channels or weekdays is not cut while a longer one can be
 _FIRST = 32  # by how much the first axis is cut finer than the others
@@ -124,20 +125,18 @@ class Bsgs(SparseLayout):
         self, rows: Rows, spec: TensorSpec, selection: AnySelection
     ) -> tuple[Array, Array, Array]:
         ndim = spec.ndim
-        dense: tuple[bool, str | None] = True, None
         forms = [
-            dense if data is None else (False, text)
+            _DENSE if data is None else text
             for data, text in zip(rows.payloads.index, rows.payloads.params, strict=True)
         ]
         found = []
         for form in dict.fromkeys(forms):
             chosen = [i for i, other in enumerate(forms) if other == form]
             some = rows if len(chosen) == len(forms) else _take(rows, chosen)
-            is_dense, text = form
-            if is_dense:
+            if form is _DENSE:
                 keys, values, row = _pick_dense(some, spec, selection)
             else:
-                keys, values, row = pick_offsets(some, fields_of(text, ndim), spec, selection)
+                keys, values, row = pick_offsets(some, fields_of(form, ndim), spec, selection)
             found.append((keys, values, row if some is rows else np.array(chosen)[row]))
         if len(found) == 1:
             return found[0]

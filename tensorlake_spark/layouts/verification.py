@@ -187,10 +187,9 @@ def checked(
     lo, hi = lo[wanted], hi[wanted]
     stored = min(spec.ndim, STORED_AXES)
     forms = corner_bytes(lo[:, :stored], hi[:, :stored])
-    kinds = [*zip(*heads, strict=True)]
-    starts = {kind: crc_head(*kind) for kind in {*kinds}}
+    starts = {kind: crc_head(*kind) for kind in {*zip(*heads, strict=True)}}
     for i, (kind, form, crc, ids, data) in enumerate(
-        zip(kinds, forms, crcs, index, values, strict=True)
+        zip(zip(*heads, strict=True), forms, crcs, index, values, strict=True)
     ):
         start, body = starts[kind], data
         if not is_whole and data is not None and parted(str(kind[3]))[0] == "split":
@@ -205,7 +204,9 @@ def checked(
     fits: Array = np.asarray(np.all(inside, axis=1))
     ours = spec.layout, dtype_name(spec.dtype)
     if not fits.all() or any((layout, dtype) != ours for layout, _, dtype, _ in starts):
-        for i, ((layout, _, dtype, _), fit) in enumerate(zip(kinds, fits.tolist(), strict=True)):
+        for i, (layout, dtype, fit) in enumerate(
+            zip(heads[0], heads[2], fits.tolist(), strict=True)
+        ):
             if (layout, dtype) != ours or not fit:
                 raise CorruptDataError(
                     f"tensor {spec.id!r}, box {box_text(lo[i], hi[i])}: the row ({layout}, {dtype}) does not "

@@ -17,15 +17,18 @@ Array = np.ndarray[Any, Any]
 VIEW = np.dtype([("length", "<i4"), ("prefix", "V4"), ("buffer", "<i4"), ("offset", "<i4")])
 """One value of Arrow's ``binary_view``."""
 
+_SMALL = 512  # bytes of a value, on average, that are copied as fast as Python makes a view of them
+
 INLINE = 12
 """A value up to this length lies in the view itself, after its length."""
 
 
 def payloads(column: pa.Array, rows: Sequence[int]) -> list[Any]:
-    """Return some values of a binary column as bytes-like objects, without a copy, or None for a null.
+    """Return some values of a binary column as bytes-like objects, or None for a null.
 
-    A scalar of type ``binary_view`` copies its bytes; here they stay where they are (Arrow columnar
-    format, "Variable-size Binary View Layout").
+    A scalar of type ``binary_view`` copies its bytes; here they stay where they are (Arrow columnar format,
+    "Variable-size Binary View Layout"), unless they are few: Python's garbage collector looks at every view of memory,
+    and not at bytes.
 
     Examples
     --------
@@ -41,14 +44,19 @@ def payloads(column: pa.Array, rows: Sequence[int]) -> list[Any]:
     inline, *data = [memoryview(buffer or b"").cast("B") for buffer in column.buffers()[1:]]
     chosen = np.asarray(rows, np.int64)
     views = np.frombuffer(inline, VIEW)[column.offset :][: len(column)][chosen]
-    lengths, starts, buffers = views["length"], views["offset"], views["buffer"]
+    lengths, buffers = views["length"], views["buffer"]
+    starts = views["offset"].astype(np.int64)  # a value may end where no offset reaches
     short = np.flatnonzero(lengths <= INLINE)
     if len(short):  # they lie in the views: nothing is looked up for them, until the end
-        starts, buffers = starts.copy(), buffers.copy()
+        buffers = buffers.copy()
         starts[short], buffers[short] = 0, -1
         data.append(inline)
     places = buffers.tolist(), starts.tolist(), (starts + lengths).tolist()
-    out: list[Any] = [data[n][start:stop] for n, start, stop in zip(*places, strict=True)]
+    spans = zip(*places, strict=True)
+    if lengths.sum(dtype=np.int64) <= _SMALL * len(chosen):
+        out: list[Any] = [data[n][start:stop].tobytes() for n, start, stop in spans]
+    else:
+        out = [data[n][start:stop] for n, start, stop in spans]
     for k in short.tolist():
         place = int(column.offset + chosen[k]) * VIEW.itemsize + 4
         out[k] = inline[place : place + int(lengths[k])]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensorlake_spark.rows.binary_views import INLINE, lengths_of, payloads, views_of
+from tensorlake_spark.rows.binary_views import INLINE, VIEW, lengths_of, payloads, views_of
 
 VALUES = st.lists(
     st.none() | st.binary(max_size=INLINE + 2) | st.binary(min_size=50, max_size=60), max_size=12
@@ -21,6 +21,18 @@ def test_views_are_the_bytes(values, first):
     part = column.slice(min(first, len(values)))
     found = payloads(part, range(len(part)))
     assert [v if v is None else bytes(v) for v in found] == part.to_pylist()
+
+
+def test_a_value_ends_where_no_offset_reaches(tmp_path):
+    file = tmp_path / "holes"
+    with file.open("wb") as out:
+        out.seek((1 << 31) - 20)
+        out.write(bytes(range(60)))
+    view = np.zeros(1, VIEW)
+    view["length"], view["offset"] = 60, (1 << 31) - 20
+    mapped = pa.memory_map(str(file)).read_buffer()
+    column = pa.Array.from_buffers(pa.binary_view(), 1, [None, pa.py_buffer(view), mapped])
+    assert bytes(payloads(column, [0])[0]) == bytes(range(60))
 
 
 @given(VALUES, st.integers(0, 12), st.sampled_from([0, -1]))

@@ -155,7 +155,7 @@ def int_planes(buffers: Sequence[Any], counts: Sequence[int]) -> tuple[Array, li
 
 def _int_bodies(
     buffers: Sequence[Any], counts: Sequence[int]
-) -> tuple[list[memoryview], list[int], list[int], list[int]]:
+) -> tuple[list[Any], list[int], list[int], list[int]]:
     """Return what `inflate_many` takes, and how many bytes each integer of a buffer has."""
     _total(counts)
     heads, bodies = _parted(buffers)
@@ -205,7 +205,7 @@ def _width(head: int) -> int:
     return head & 15
 
 
-def _claims(body: memoryview, compressed: int, nbytes: int) -> None:
+def _claims(body: Any, compressed: int, nbytes: int) -> None:
     held = content_size(body) if compressed else len(body)
     if held != nbytes:
         raise CorruptDataError(f"a buffer holds {held} bytes where {nbytes} are needed")
@@ -218,9 +218,10 @@ def _total(counts: Sequence[int]) -> int:
     return sum(counts)
 
 
-def _parted(buffers: Sequence[Any]) -> tuple[list[int], list[memoryview]]:
+def _parted(buffers: Sequence[Any]) -> tuple[list[int], list[Any]]:
     """Return the first byte of every buffer, and what follows it."""
-    views = [memoryview(buffer) for buffer in buffers]
+    # Of bytes the rest is copied: the garbage collector looks at views of memory, and not at bytes.
+    views = [b if isinstance(b, bytes) else memoryview(b) for b in buffers]
     if not all(map(len, views)):
         raise CorruptDataError("a buffer of a row is empty")
     return [view[0] & 255 for view in views], [view[1:] for view in views]
@@ -365,7 +366,7 @@ def _way(head: int) -> int:
 
 
 def _filled(
-    bodies: Sequence[memoryview],
+    bodies: Sequence[Any],
     heads: Sequence[int],
     known: Mapping[int, tuple[np.dtype[Any], bool]],
     counts: Sequence[int],
