@@ -142,6 +142,17 @@ def test_a_table_with_our_names_and_other_types(tmp_path):
         tl.open(tmp_path / "t")
 
 
+def map_columns(fields, number=0):
+    """Give all fields the names that files know them by, as a writer with column mapping does."""
+    for field in fields:
+        number += 1
+        names = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": f"c{number}"}
+        field["metadata"].update(names)
+        if isinstance(field["type"], dict) and "fields" in field["type"]:
+            number = map_columns(field["type"]["fields"], number)
+    return number
+
+
 @pytest.mark.parametrize(
     ("features", "version", "named"),
     [
@@ -158,9 +169,32 @@ def test_a_feature_that_we_cannot_read_is_named(tmp_path, features, version, nam
     write(lake)
     protocol = {"minReaderVersion": version[0], "minWriterVersion": version[1], **features}
     log = tmp_path / "lake" / "_delta_log" / f"{2:020}.json"
-    log.write_text(json.dumps({"protocol": protocol}) + "\n")
+    first = (tmp_path / "lake" / "_delta_log" / f"{0:020}.json").read_text().splitlines()
+    meta = next(action for action in map(json.loads, first) if "metaData" in action)
+    meta["metaData"]["configuration"]["delta.columnMapping.mode"] = "name"
+    columns = json.loads(meta["metaData"]["schemaString"])
+    map_columns(columns["fields"])
+    meta["metaData"]["schemaString"] = json.dumps(columns)
+    log.write_text("\n".join(map(json.dumps, ({"protocol": protocol}, meta))) + "\n")
     with pytest.raises(tl.UnsupportedFeatureError, match=f"{named}.*spark.read.format"):
         tl.open(tmp_path / "lake")
+
+
+def test_a_protocol_with_column_mapping_that_no_column_uses(tmp_path):
+    lake = tl.open(tmp_path / "lake")
+    x = write(lake)
+    log = tmp_path / "lake" / "_delta_log"
+    protocol = {"minReaderVersion": 2, "minWriterVersion": 5}
+    (log / f"{2:020}.json").write_text(json.dumps({"protocol": protocol}) + "\n")
+    again = tl.open(tmp_path / "lake")
+    again.write("y", x)
+    assert all(np.array_equal(again[name][:], x) for name in ("x", "y"))
+    feature = ["columnMapping"]
+    later = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": feature, "writerFeatures": feature}  # fmt: skip
+    (log / f"{4:020}.json").write_text(json.dumps({"protocol": later}) + "\n")
+    np.testing.assert_array_equal(tl.open(tmp_path / "lake")["y"][:], x)
+    with pytest.raises(tl.UnsupportedFeatureError, match=r"columnMapping.*cannot write"):
+        tl.open(tmp_path / "lake").write("z", x)
 
 
 def test_a_feature_that_we_cannot_write_is_named_and_reading_goes_on(tmp_path):
