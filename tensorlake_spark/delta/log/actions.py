@@ -23,6 +23,7 @@ COMMIT = re.compile(rf"{LOG}/(\d{{20}})\.json")
 TXN = ("txn.appId", "txn.version")
 """What `read_actions` has to read for application transactions."""
 
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10}))?\.parquet")
 _PAUSES_S = 0.05, 0.2  # before a store is asked again for the files of a log that it does not show
 
 
@@ -234,19 +235,42 @@ def all_transactions(storage: Storage, version: int) -> dict[str, int] | None:
     with reaching(storage), suppress(FileNotFoundError):  # the log was tidied up meanwhile
         (written,) = storage.modified([LAST_CHECKPOINT])
         last = json.loads(storage.read_whole(LAST_CHECKPOINT)) if written is not None else None
-        start = -1 if last is None else int(last["version"])
-        if start > version:
+        if last is not None and int(last["version"]) > version:
             return None
-        commits = [commit_name(v) for v in range(start + 1, version + 1)]
-        names = [*([] if last is None else _files_of(last)), *commits]
+        names = _names_since(last, version)
         if None in storage.modified(names):
-            return None
+            last = _found_checkpoint(storage, version)  # a log need not say which one is the last
+            names = _names_since(last, version)
+            if None in storage.modified(names):
+                return None
         found: dict[str, int] = {}
         for name in names:
             for _, txn in read_actions(storage, name, TXN):
                 found[txn["appId"]] = int(txn["version"])
         return found
     return None
+
+
+def _names_since(last: Mapping[str, Any] | None, version: int) -> list[str]:
+    """Return the files of a checkpoint, if there is one, and of all commits after it up to a version."""
+    if last is None:
+        return [commit_name(v) for v in range(version + 1)]
+    return [*_files_of(last), *map(commit_name, range(int(last["version"]) + 1, version + 1))]
+
+
+def _found_checkpoint(storage: Storage, version: int) -> dict[str, Any] | None:
+    """Return what a log would say of the last checkpoint whose files are all there, up to a version; None without."""
+    parts: dict[tuple[int, int], int] = {}
+    for info in storage.files_in(LOG):
+        named = _CHECKPOINT.fullmatch(info.base_name)
+        if named and int(named[1]) <= version:
+            key = int(named[1]), int(named[2] or 1)
+            parts[key] = parts.get(key, 0) + 1
+    whole = [(at, count) for (at, count), found in parts.items() if found == count]
+    if not whole:
+        return None
+    at, count = max(whole)
+    return {"version": at, **({"parts": count} if count > 1 else {})}
 
 
 def _files_of(last: Mapping[str, Any]) -> list[str]:

@@ -108,7 +108,9 @@ class Snapshot:
         if protocol.min_reader_version == 2:
             unread.add("columnMapping")
         if self.configuration.get("delta.columnMapping.mode", "none") == "none":
-            unread.discard("columnMapping")  # readers may have to know it, and columns have their own names
+            unread.discard(
+                "columnMapping"
+            )  # readers may have to know it, and columns have their own names
         requirements.check_readable(storage.uri, unread)
         requirements.check_kind(storage.uri, kind, self._log.schema(), self.configuration)
 

@@ -11,6 +11,7 @@ from races import before_call
 
 import tensorlake_spark as tl
 from tensorlake_spark.delta.log import tags as tags_module
+from tensorlake_spark.delta.log.actions import all_transactions
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.log.tags import check_tag, tags
 from tensorlake_spark.delta.store.storage import Storage
@@ -148,6 +149,12 @@ def test_a_log_with_a_checkpoint_in_parts(lake, x):
     assert lake.tags() == {"a": 1}
     lake.tag("b", 0)
     assert lake.tags() == {"a": 1, "b": 0}
+    os.remove(f"{log}/_last_checkpoint")
+    for commit in range(version):
+        os.remove(f"{log}/{commit:020}.json")
+    assert lake.tags() == {"a": 1, "b": 0}, "the protocol does not ask for that file"
+    os.remove(f"{log}/{version:020}.checkpoint.{1:010}.{2:010}.parquet")
+    assert all_transactions(Storage(lake.uri), version) is None, "half a checkpoint"
 
 
 @pytest.mark.local_disk
