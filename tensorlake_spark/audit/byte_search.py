@@ -208,6 +208,8 @@ def payload_columns(schema: pa.Schema) -> list[str]:
 
 
 def _has_bytes(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):  # as pandas writes its categories
+        return _has_bytes(kind.value_type)
     if pa.types.is_nested(kind):
         return any(_has_bytes(kind.field(place).type) for place in range(kind.num_fields))
     return any(is_kind(kind) for is_kind in _BYTES)
@@ -216,6 +218,7 @@ def _has_bytes(kind: pa.DataType) -> bool:
 _BYTES = (
     pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view,
     pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
+    pa.types.is_fixed_size_binary,
 )  # fmt: skip
 
 
@@ -225,8 +228,13 @@ def byte_arrays(array: pa.Array) -> Iterator[pa.Array]:
     if pa.types.is_struct(kind):
         for part in array.flatten():
             yield from byte_arrays(part)
-    elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
-        yield from byte_arrays(array.flatten() if not pa.types.is_map(kind) else array.items)
+    elif pa.types.is_map(kind):
+        yield from byte_arrays(array.keys)
+        yield from byte_arrays(array.items)
+    elif pa.types.is_nested(kind):
+        yield from byte_arrays(array.flatten())
+    elif pa.types.is_dictionary(kind):
+        yield from byte_arrays(array.dictionary_decode())
     elif any(is_kind(kind) for is_kind in _BYTES):
         yield array
 

@@ -92,6 +92,29 @@ def test_a_payload_that_is_compressed_is_found_in_its_column(storage):
         )
 
 
+@pytest.mark.parametrize(
+    ("kind", "wrap"),
+    [
+        (pa.large_binary(), lambda data: data),
+        (pa.dictionary(pa.int32(), pa.binary()), lambda data: data),
+        (pa.struct([("inner", pa.binary())]), lambda data: {"inner": data}),
+        (pa.list_(pa.binary()), lambda data: [b"", data]),
+        (pa.list_(pa.binary(), 2), lambda data: [b"", data]),
+        (pa.map_(pa.binary(), pa.int64()), lambda data: [(data, 1)]),
+        (pa.map_(pa.int64(), pa.binary()), lambda data: [(1, data)]),
+        (pa.binary(500), lambda data: data),
+    ],
+)
+def test_payloads_are_found_in_columns_of_every_type(storage, kind, wrap):
+    """Other writers choose types of their own, as pandas does for its categories."""
+    is_coded = pa.types.is_dictionary(kind)
+    values = pa.array([wrap(OTHER), wrap(SECRET)], kind.value_type if is_coded else kind)
+    table = pa.table({"sid": [0, 1], "a": values.dictionary_encode() if is_coded else values})
+    pq.write_table(table, f"{storage.uri}/x.parquet", compression="zstd")
+    assert Search(probes(SECRET)).in_columns(storage, "x.parquet")
+    assert not Search(probes(RNG.bytes(500))).in_columns(storage, "x.parquet")
+
+
 def test_payload_of_rows_that_hold_more_are_not_looked_for_in_bytes(storage):
     name = written(storage, "x.bin", SECRET)
     assert not Search(probes(SECRET, whole=False)).in_bytes(storage, name)

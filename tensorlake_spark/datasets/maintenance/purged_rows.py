@@ -97,6 +97,9 @@ def _held(
                     column = without_views(rows).column(name).combine_chunks()
                     for part in byte_arrays(column.filter(pa.array(mine))):
                         # A part of a text may stand in any other.
-                        whole = np.full(len(part), not pa.types.is_string(part.type))
+                        is_text = pa.types.is_string(part.type) or pa.types.is_large_string(
+                            part.type
+                        )
+                        whole = np.full(len(part), not is_text)
                         visit(pa.record_batch([part.cast(pa.binary())], ["data"]), whole)
     return count
