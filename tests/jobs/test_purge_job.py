@@ -1,7 +1,10 @@
 """The purge as a job: its receipt outlasts whatever goes wrong with the file, and it may run twice."""
 
 import json
+import os
 import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -184,14 +187,26 @@ def test_a_purge_that_fails_leaves_no_receipt(lake, words, run_job, tmp_path):
     assert not (tmp_path / "r.json").exists()
 
 
-def test_the_receipt_is_kept_where_nobody_takes_the_output(words, run_job, tmp_path, monkeypatch):
-    def cut(_):
-        raise BrokenPipeError(32, "Broken pipe")
-
-    monkeypatch.setattr(purge, "print", cut, raising=False)
-    done = run_job(purge, *words, "--receipt", tmp_path / "r.json")
-    assert done.code == 1
-    assert tl.verify_receipt((tmp_path / "r.json").read_text()).deleted
+def test_the_receipt_is_kept_where_nobody_takes_the_output(words, tmp_path):
+    there, here = os.pipe()
+    os.close(there)  # as behind "| head"
+    kept = tmp_path / "r.json"
+    command = [
+        sys.executable,
+        "-u",
+        "-m",
+        "tensorlake_spark",
+        "purge",
+        *words[1:],
+        "--receipt",
+        kept,
+    ]
+    done = subprocess.run(command, stdout=here, stderr=subprocess.PIPE, text=True)
+    os.close(here)
+    assert done.returncode == 1
+    told = json.loads(done.stderr.splitlines()[-1].partition("its last line: ")[2])["receipt"]
+    assert told == json.loads(kept.read_text())
+    assert tl.verify_receipt(kept.read_text()).deleted
 
 
 def test_a_receipt_that_cannot_be_written_is_in_the_output(
