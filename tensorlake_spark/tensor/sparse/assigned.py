@@ -69,12 +69,13 @@ def assigned(
         some = Elements._trusted(None, dense.reshape(-1)[found], dense.shape, found)
         return _stretched(some, shape), every
     _check_stretches(given.shape, shape)
-    if zeros and math.prod(shape) <= FEW:
+    is_empty = 0 in shape  # values for an empty part may have any size
+    if zeros and not is_empty and math.prod(shape) <= FEW:
         return assigned(given.todense(), shape, dtype)
     some = Elements._trusted(
         given._coords, given.values.astype(dtype, copy=False), given.shape, given.places
     )
-    return _stretched(some, shape), False
+    return _stretched(some, shape), zeros and is_empty
 
 
 def _converted(values: Any, dtype: np.dtype[Any]) -> Array:

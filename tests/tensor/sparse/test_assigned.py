@@ -38,6 +38,12 @@ def test_sparse_values_of_other_packages():
     assert elements.coords.tolist() == [[0, 0, 0, 1, 1, 1], [0, 1, 2] * 2, [0, 1, 2] * 2]
 
 
+def test_sparse_values_for_an_empty_part_do_not_become_dense():
+    some = SparseTensor([[0], [5]], [1.0], (1, 2**61))
+    elements, every = assigned(some, (0, 2**61), np.dtype(float))
+    assert (elements.shape, elements.nnz, every) == ((0, 2**61), 0, True)
+
+
 def test_values_that_do_not_fit():
     for values, shape in [((2,), (3,)), ((2, 3), (3,)), ((0,), (3,)), ((2, 1), (3, 3))]:
         with pytest.raises(InvalidTensorError, match="cannot be assigned"):
