@@ -17,6 +17,9 @@ _KEEP = 256 << 20
 _FILES = 64
 """Files that stay mapped though their pages were given back; a deleted one takes room on the disk until then."""
 
+_MANY = 4096
+"""Files that stay mapped at most: Linux gives a process 65,530 maps, and a table may have more small files."""
+
 
 class MappedFiles:
     """Maps of data files of one table, those that were asked for last.
@@ -45,6 +48,7 @@ class MappedFiles:
     def __init__(self, most: int = _KEEP) -> None:
         self._most = most
         self._maps: OrderedDict[str, tuple[tuple[int, int, int], pa.Buffer]] = OrderedDict()
+        self._nbytes = 0
         self._lock = threading.Lock()
 
     def map(self, storage: Storage, name: str) -> pa.Buffer | None:
@@ -64,18 +68,24 @@ class MappedFiles:
         mapped = storage.map_file(name)
         if mapped is not None and mapped.size == found.st_size <= self._most:
             with self._lock:
+                before = self._maps.pop(name, None)
+                self._nbytes += mapped.size - (0 if before is None else before[1].size)
                 self._maps[name] = stamp, mapped
                 self._make_room()
         return mapped
 
     def _make_room(self) -> None:
         """Give back the pages of files beyond `most`, and forget those beyond the number that may stay."""
+        # From the oldest on: to look at all of them for each new one took quadratic time.
+        while len(self._maps) > _FILES and (self._nbytes > self._most or len(self._maps) > _MANY):
+            _, (_, gone) = self._maps.popitem(last=False)
+            self._nbytes -= gone.size
+        if self._nbytes <= self._most:
+            return
         total = 0
-        for place, (name, (_, buffer)) in enumerate(reversed([*self._maps.items()])):
+        for _, buffer in reversed(self._maps.values()):
             total += buffer.size
-            if total > self._most and place >= _FILES:
-                del self._maps[name]
-            elif total > self._most:
+            if total > self._most:
                 give_back_pages(buffer.address, buffer.size)
 
     def give_back(self) -> None:

@@ -3,6 +3,7 @@
 import gc
 import mmap
 import os
+from collections import OrderedDict
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,45 @@ def test_files_that_were_read_long_ago_are_let_go(storage, monkeypatch):
     assert maps.map(storage, "a") is not first
     maps = MappedFiles(50)
     assert maps.map(storage, "b") is not maps.map(storage, "b"), "too large to be kept"
+
+
+def test_many_small_files_are_let_go_one_by_one(storage, tmp_path, monkeypatch):
+    """A process has few maps, and to look at all files for each new one takes quadratic time."""
+
+    class Counted(OrderedDict):
+        looked = 0
+
+        def __reversed__(self):
+            for one in super().__reversed__():
+                Counted.looked += 1
+                yield one
+
+        def items(self):
+            Counted.looked += len(self)
+            return super().items()
+
+    monkeypatch.setattr(mapped_files, "_FILES", 2)
+    monkeypatch.setattr(mapped_files, "_MANY", 50)
+    monkeypatch.setattr(mapped_files, "OrderedDict", Counted)
+    maps = MappedFiles()
+    for number in range(100):
+        (tmp_path / str(number)).write_bytes(b"x")
+    first = maps.map(storage, "0")
+    held = [maps.map(storage, str(number)) for number in range(1, 100)]
+    assert Counted.looked == 0
+    assert maps.map(storage, "99") is held[-1]
+    assert maps.map(storage, "50") is held[49]
+    assert maps.map(storage, "0") is not first
+
+
+def test_a_file_that_is_mapped_anew_counts_once(storage, tmp_path):
+    maps = MappedFiles(250)
+    kept = maps.map(storage, "b")
+    for number in range(3):
+        os.utime(tmp_path / "a", ns=(number, number))
+        maps.map(storage, "a")
+    assert maps._nbytes == 200
+    assert maps.map(storage, "b") is kept
 
 
 def test_files_stay_mapped_but_their_pages_do_not_count(storage, tmp_path):
