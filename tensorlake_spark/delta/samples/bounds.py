@@ -177,13 +177,14 @@ def guarantees_of(
         The columns.
     """
     out = [pads.scalar(True)] * len(places)
+    said = {*actions.column_names}  # a list that pyarrow makes anew each time
     for leaf in leaves:
         name = ".".join(leaf.parts)
-        if not leaf.is_bounded or f"min.{name}" not in actions.column_names:
+        if not leaf.is_bounded or f"min.{name}" not in said:
             continue
         least, most = (
             actions[f"{side}.{name}"].to_pylist()
-            if f"{side}.{name}" in actions.column_names
+            if f"{side}.{name}" in said
             else [None] * actions.num_rows
             for side in ("min", "max")
         )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
+from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, beginnings
 from tensorlake_spark.delta.samples.sample_values import SampleFile
 from tensorlake_spark.rows.binary_views import INLINE, VIEW
 from tensorlake_spark.threads import beside
@@ -71,10 +71,9 @@ def assembled(
     else:
         payloads, small = read_payloads(), read_small()
     columns = []
+    there = {*small.column_names}  # a list that pyarrow makes anew each time
     for field in wanted:
-        read = (
-            small.column(field.name).combine_chunks() if field.name in small.column_names else None
-        )
+        read = small.column(field.name).combine_chunks() if field.name in there else None
         columns.append(_column(field, read, (), 0, payloads, len(rows), views))
     fields = [
         pa.field(f.name, c.type, f.nullable, f.metadata)
@@ -102,15 +101,15 @@ def _runs(values: Array) -> tuple[Array, Array]:
 def pruned(schema: pa.Schema, leaves: Sequence[LeafColumn]) -> pa.Schema:
     """Return the fields of a schema with only some leaves in them."""
     kept = {leaf.parts for leaf in leaves}
+    around = {part for leaf in leaves for part in beginnings(leaf.parts)}
 
     def prune(field: pa.Field, above: tuple[str, ...]) -> pa.Field | None:
         parts = (*above, field.name)
-        if any(leaf == parts for leaf in kept):
+        if parts in kept:
             return field
         if not pa.types.is_struct(field.type):
             # A list of structs is read whole.
-            inside = any(leaf[: len(parts)] == parts for leaf in kept)
-            return field if inside else None
+            return field if parts in around else None
         inner = [found for one in field.type if (found := prune(one, parts)) is not None]
         return field.with_type(pa.struct(inner)) if inner else None
 

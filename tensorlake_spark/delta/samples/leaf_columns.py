@@ -59,6 +59,17 @@ def leaf_columns(schema: pa.Schema) -> list[LeafColumn]:
     return [leaf for field in schema for leaf in _leaves(field, (), 0, False, "")]
 
 
+def beginnings(parts: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Return what the names of a leaf column begin with: the structs around it, from the outermost on, and itself.
+
+    Examples
+    --------
+    >>> beginnings(("image", "data"))
+    [('image',), ('image', 'data')]
+    """
+    return [parts[: count + 1] for count in range(len(parts))]
+
+
 def _leaves(
     field: pa.Field, above: tuple[str, ...], depth: int, repeated: bool, prefix: str
 ) -> Iterator[LeafColumn]:

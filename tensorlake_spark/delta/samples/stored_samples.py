@@ -16,7 +16,7 @@ from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.bounds import files_left, groups_left, guarantees_of
 from tensorlake_spark.delta.samples.column_assembly import assembled, pruned
 from tensorlake_spark.delta.samples.known_snapshot import known_snapshot
-from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, leaf_columns
+from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, beginnings, leaf_columns
 from tensorlake_spark.delta.samples.sample_files import AHEAD, SampleFiles
 from tensorlake_spark.delta.samples.sample_numbers import SampleNumbers
 from tensorlake_spark.delta.samples.sample_values import SampleFile
@@ -301,8 +301,8 @@ class StoredSamples:
         """Return the leaf columns of some columns, or of parts of them; all where None."""
         if columns is None:
             return self.leaves
-        wanted = [tuple(parts) for parts in columns]
-        return [leaf for leaf in self.leaves if any(leaf.parts[: len(w)] == w for w in wanted)]
+        wanted = {tuple(parts) for parts in columns}
+        return [leaf for leaf in self.leaves if not wanted.isdisjoint(beginnings(leaf.parts))]
 
     def _asked(self, columns: Sequence[Parts] | None) -> tuple[list[LeafColumn], pa.Schema]:
         """Return the leaf columns of some columns, and the part of the schema that has them."""
@@ -438,13 +438,13 @@ class StoredSamples:
     def without_nan(self, leaves: Sequence[LeafColumn]) -> Array:
         """Return for each file whether the log says that its columns have no NaN: ours have bounds only then."""
         actions = self.snapshot.file_actions
-        places = self._log_order
+        said = {*actions.column_names}  # a list that pyarrow makes anew each time
         ours = np.array([path.startswith(SORTED) for path in self.files.paths], bool)
         for leaf in leaves:
             if not pa.types.is_floating(leaf.type):
                 continue
             name = f"max.{'.'.join(leaf.parts)}"
-            if leaf.repeated or name not in actions.column_names:
+            if leaf.repeated or name not in said:
                 return np.zeros(len(self.files), bool)
-            ours &= actions[name].is_valid().to_numpy()[places]
+            ours &= actions[name].is_valid().to_numpy()[self._log_order]
         return ours

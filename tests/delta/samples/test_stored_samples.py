@@ -62,6 +62,28 @@ def test_a_column_that_came_later_is_null(storage):
     assert stored.rows([("late",)], np.arange(10)).column("late").null_count == 10
 
 
+def test_columns_are_found_by_what_their_names_begin_with(stored):
+    assert [leaf.parts for leaf in stored.under([("g", "image"), ("image", "height")])] == [
+        leaf.parts
+        for leaf in stored.leaves
+        if leaf.parts[:2] in {("g", "image"), ("image", "height")}
+    ]
+    assert stored.under([("image", "hei"), ("imag",)]) == []
+    assert stored.under(None) == stored.leaves
+
+    class Name(str):
+        compared = 0
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            Name.compared += 1
+            return str.__eq__(self, other)
+
+    found = stored.under([tuple(map(Name, leaf.parts)) for leaf in stored.leaves])
+    assert found == stored.leaves
+    assert Name.compared <= 4 * sum(len(leaf.parts) for leaf in found)
+
+
 def test_an_expression_reads_only_files_and_row_groups_that_may_have_it(stored):
     where = (pc.field("sid") >= 690) & (pc.field("image", "height") < 700)
     near = dict(stored.near(where))
