@@ -9,7 +9,7 @@ import pytest
 import tensorlake_spark as tl
 from tensorlake_spark.datasets import types
 from tensorlake_spark.datasets.types import Image, Scalar, Sequence, Tensor, Type, as_type
-from tensorlake_spark.datasets.types.base import KINDS
+from tensorlake_spark.datasets.types.base import KINDS, field_of
 from tensorlake_spark.delta.log.requirements import FIELDS
 
 ALL = [
@@ -66,6 +66,27 @@ def _fields(kind):
     for inner in kind if pa.types.is_struct(kind) else ():
         yield inner.name
         yield from _fields(inner.type)
+
+
+@pytest.mark.parametrize("start", [0, 1, 3])
+def test_a_field_of_a_struct_has_its_nulls_and_begins_where_it_does(start):
+    array = pa.array([{"a": 1, "b": "x"}, {"a": None, "b": "y"}, None, {"a": 4, "b": None}])
+    part = array.slice(start)
+    assert field_of(part, "a").to_pylist() == [1, None, None, 4][start:]
+    assert field_of(part, "b").to_pylist() == ["x", "y", None, None][start:]
+
+
+def test_a_field_is_taken_without_the_others():
+    """A sample of a group with 3,000 columns took fifteen seconds: each took all of them apart."""
+
+    class Struct:
+        type = pa.struct([("a", pa.int32()), ("b", pa.int32())])
+        null_count = 0
+
+        def field(self, index):
+            return pa.array([index])
+
+    assert field_of(Struct(), "b").to_pylist() == [1]
 
 
 def test_short_names():
