@@ -12,7 +12,7 @@ from tensorlake_spark.query.functions.expressions import text_of
 from tensorlake_spark.query.functions.registry import AGGREGATES
 from tensorlake_spark.query.planning.names import Scope, columns_name, stored_node
 from tensorlake_spark.query.planning.plan import Relation
-from tensorlake_spark.query.planning.tensor_work import ARRAY, SCALAR, kind_of
+from tensorlake_spark.query.planning.tensor_work import ARRAY, SCALAR, children, kind_of
 from tensorlake_spark.query.sources.source_columns import BranchLeaf, ItemLeaf, Stored, TensorLeaf
 
 if TYPE_CHECKING:
@@ -73,6 +73,11 @@ class SelectText:
             presence = self._presence(self.resolved(node.this, aliases))
             if presence is not None:
                 return presence
+        if isinstance(node, exp.Connector):  # a long chain of them is a deep tree
+            made, *others = (self.resolved(term, aliases) for term in children(node))
+            for term in others:
+                made = type(node)(this=made, expression=term)
+            return made
         if _is_list(node):
             node = exp.ArrayAgg(this=node.expressions[0])
         made = type(node)()
@@ -300,7 +305,7 @@ def _aggregates(node: Any, parameters: Mapping[str, Any]) -> bool:
         if name in AGGREGATES or (name == "mean" and kind_of(node, parameters) == SCALAR):
             return True
     inner = node.this if isinstance(node, exp.Window) else node
-    return any(_aggregates(child, parameters) for child in inner.iter_expressions())
+    return any(_aggregates(child, parameters) for child in children(inner))
 
 
 def has_windows(node: Any) -> bool:

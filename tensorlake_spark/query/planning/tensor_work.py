@@ -59,7 +59,7 @@ def kind_of(node: Any, parameters: Mapping[str, Any]) -> str:
         return SCALAR
     if isinstance(node, exp.Anonymous) and find(node.name) is not None:
         return _called(node, parameters)
-    kinds = {kind_of(child, parameters) for child in node.iter_expressions()}
+    kinds = {kind_of(child, parameters) for child in children(node)}
     if ARRAY in kinds and (isinstance(node, (*_OPERATIONS, *_LOGIC)) or _is_elementwise(node)):
         return ARRAY
     if NUMBER in kinds and not isinstance(node, _LOGIC) and is_evaluable(node):
@@ -92,6 +92,13 @@ def _is_elementwise(node: Any) -> bool:
     )
 
 
+def children(node: Any) -> Iterator[Any]:
+    """Return what is in a node. A chain of OR has all its terms in it, so that a long one is not deep."""
+    if isinstance(node, exp.Connector):
+        return node.flatten(unnest=False)  # type: ignore[no-any-return]
+    return node.iter_expressions()  # type: ignore[no-any-return]
+
+
 def is_evaluable(node: Any) -> bool:
     """Whether NumPy can compute all that is in a node."""
     for one in node.walk():
@@ -119,7 +126,7 @@ def tensor_parts(node: Any, parameters: Mapping[str, Any]) -> Iterator[Any]:
     if _is_part(node, parameters):
         yield node
         return
-    for child in node.iter_expressions():
+    for child in children(node):
         yield from tensor_parts(child, parameters)
 
 
@@ -138,6 +145,12 @@ def with_parts(node: Any, parameters: Mapping[str, Any], made: Callable[[Any], A
         return node
     if _is_part(node, parameters):
         return made(node)
+    if isinstance(node, exp.Connector):
+        for term in list(children(node)):
+            new = with_parts(term, parameters, made)
+            if new is not term:
+                term.replace(new)
+        return node
     for key, value in list(node.args.items()):
         if isinstance(value, exp.Expression):
             new = with_parts(value, parameters, made)

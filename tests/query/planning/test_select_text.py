@@ -20,6 +20,23 @@ def test_names_of_items(items, names):
     assert tl.query(f"SELECT {items} FROM t", t=T).names == names
 
 
+@pytest.mark.parametrize("word", ["OR", "AND"])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT a FROM t WHERE {}", "SELECT a FROM t WHERE NOT ({})", "SELECT {} AS z FROM t", "SELECT a FROM t ORDER BY {}",
+        "SELECT a, count(*) AS n FROM t GROUP BY a HAVING {}", "SELECT CASE WHEN {} THEN 1 END AS z FROM t",
+        "SELECT count(*) FILTER (WHERE {}) AS n FROM t", "SELECT a FROM t WHERE a IN (SELECT a FROM t WHERE {})",
+    ],
+)  # fmt: skip
+def test_long_chains_are_taken(sql, word):
+    """640 terms ended with a RecursionError."""
+    terms = [f"a <> {number}" for number in range(2, 1500)]
+    found = tl.query(sql.format(f" {word} ".join(terms)), t=T)
+    assert found.to_arrow().equals(tl.query(sql.format("a < 5"), t=T).to_arrow()) or "NOT" in sql
+    assert len(found) == (0 if "NOT" in sql else 1)
+
+
 def test_names_of_groups_and_fields(shapes):
     view = shapes.ds.query(
         'SELECT training.score, "training/boxes", images.height, shape(emb) FROM dataset'

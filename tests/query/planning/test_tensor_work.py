@@ -45,6 +45,20 @@ def test_the_largest_parts_are_taken_out():
     assert str(made).startswith("WHERE UPPER(t.n) = 'A' OR (t.n AND t.a < 3)")
 
 
+def test_parts_of_long_chains_are_taken_out():
+    terms = [f"(t.a = {number} OR array_mean(x) > {number})" for number in range(1500)]
+    tree = node(" AND ".join(terms))
+    assert kind_of(tree, {}) == "scalar"
+    parts = [*tensor_parts(tree, {})]
+    assert [part.sql() for part in parts[::1499]] == [
+        "ARRAY_MEAN(x) > 0",
+        "ARRAY_MEAN(x) > 1499",
+    ]
+    taken = with_parts(tree, {}, lambda part: node("t.p"))
+    assert not has_tensors(taken, {})
+    assert taken.sql().count("t.p") == 1500
+
+
 def test_leaves_are_named_after_columns():
     leaves = {
         "x": TensorLeaf(None, "image", ("t", "k")),
