@@ -26,6 +26,7 @@ _SORTS = (str, int, float, bool)
 KINDS = {*_SORTS}
 """The types of labels."""
 _FEW = 4  # labels that are looked for one by one
+_TIMES = 64  # that often; a loop over all labels would look at all of them for each
 _UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns")
 
 
@@ -98,8 +99,10 @@ class Listed:
         >>> Listed(("AA", "UA")).places(["UA", "DL"]).tolist()
         [1, -1]
         """
-        if len(labels) <= _FEW and "_places" not in self.__dict__:
+        times = self.__dict__.get("_times", 0)
+        if len(labels) <= _FEW and times < _TIMES and "_places" not in self.__dict__:
             # The index of ten thousand labels takes as long as to look at a few of them.
+            self.__dict__["_times"] = times + 1
             return np.array([self._place(label) for label in labels], np.int64)
         places = self._places
         try:
