@@ -161,9 +161,13 @@ def _is_kept(name: str, inner: tuple[str, ...]) -> bool:
 def _tagged(snapshot: Snapshot) -> list[int]:
     """Return the versions that have a tag; one that the log does not have any more is logged and left out."""
     out = []
+    by_version: dict[int, list[str]] = {}  # each stored view has a tag, and many are of one version
     for name, version in tags(snapshot).items():
+        by_version.setdefault(version, []).append(name)
+    for version, names in by_version.items():
         try:
             out.append(Snapshot.open(snapshot.storage, version, kind=None).version)
         except InvalidOptionError as error:
-            logger.warning("files of tag %r cannot be kept: %s", name, error)
+            for name in names:
+                logger.warning("files of tag %r cannot be kept: %s", name, error)
     return out

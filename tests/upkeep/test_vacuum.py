@@ -167,3 +167,19 @@ def test_a_live_file_with_an_empty_part_in_its_name_stays(lake):
     with pytest.raises(tl.UnsupportedFeatureError, match=r"has the file '\./part-by-another"):
         lake.vacuum(0)
     assert sorted(Path(lake.uri).glob("*.parquet")) == before
+
+
+def test_a_version_with_many_tags_is_opened_once(lake, monkeypatch):
+    lake.write("x", np.ones(3))
+    for number in range(5):
+        lake.tag(f"t{number}", number % 2)
+    opened = []
+    real = table_vacuum.Snapshot.open
+
+    def open_counted(storage, version=None, **kwargs):
+        opened.append(version)
+        return real(storage, version, **kwargs)
+
+    monkeypatch.setattr(table_vacuum.Snapshot, "open", open_counted)
+    lake.vacuum()
+    assert sorted(v for v in opened if v is not None) == [0, 1]
