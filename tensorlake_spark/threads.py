@@ -262,6 +262,7 @@ class Behind:
     def __init__(self, most: int) -> None:
         self._most = most
         self._waiting: deque[tuple[Future[None], int]] = deque()
+        self._size = 0  # of all that waits
         self._pool: ThreadPoolExecutor | None = None
 
     def do(self, work: Callable[[], None], size: int) -> None:
@@ -269,18 +270,26 @@ class Behind:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(1, thread_name_prefix="tensorlake-behind")
         self._waiting.append((self._pool.submit(work), size))
-        while sum(size for _, size in self._waiting) > self._most:
-            self._waiting.popleft()[0].result()
+        self._size += size
+        while self._size > self._most:
+            self._wait()
 
     def finish(self) -> None:
         """Wait until all is done; raises what work raised."""
         while self._waiting:
-            self._waiting.popleft()[0].result()
+            self._wait()
         self.stop()
+
+    def _wait(self) -> None:
+        """Wait for what was given first."""
+        first, size = self._waiting.popleft()
+        self._size -= size
+        first.result()
 
     def stop(self) -> None:
         """Wait for the work that has begun, and leave the rest."""
         self._waiting.clear()
+        self._size = 0
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None

@@ -123,6 +123,36 @@ def test_work_behind_is_done_in_order_and_bounded():
     assert done == list(range(20))
 
 
+def test_much_small_work_behind_is_counted_once():
+    """A file of 16,000 row groups took twelve seconds: for each, all that waited was added up."""
+
+    class Waiting(threads.deque):
+        looked = 0
+
+        def __iter__(self):
+            Waiting.looked += len(self)
+            return super().__iter__()
+
+    behind = threads.Behind(100)
+    behind._waiting = Waiting()
+    done = []
+    for number in range(300):
+        behind.do(lambda number=number: done.append(number), 1)
+        assert len(behind._waiting) <= 100
+    behind.finish()
+    assert done == [*range(300)]
+    assert Waiting.looked == 0
+    for _ in range(100):  # what was stopped does not count
+        behind.do(lambda: None, 1)
+    assert len(behind._waiting) == 100
+    behind.do(lambda: 1 / 0, 1)
+    with pytest.raises(ZeroDivisionError):
+        behind.finish()
+    behind.do(lambda: None, 100)  # nor does what failed
+    assert len(behind._waiting) == 1
+    behind.stop()
+
+
 def test_what_goes_wrong_behind_is_raised_in_front():
     behind = threads.Behind(9)
     behind.do(lambda: 1 // 0, 1)
