@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tensorlake_spark.rows.binary_views import INLINE, VIEW, lengths_of, payloads, views_of
@@ -14,6 +14,7 @@ VALUES = st.lists(
 
 
 @given(VALUES, st.integers(0, 12))
+@example([b"x" * INLINE, b"y" * (INLINE + 1), b""], 0)
 def test_views_are_the_bytes(values, first):
     column = views_of(values)
     column.validate(full=True)

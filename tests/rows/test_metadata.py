@@ -63,6 +63,7 @@ def test_a_changed_column_fails_the_checksum(name):
     [
         lambda body: body.pop("rows"),
         lambda body: body.update(nnz=-1),
+        lambda body: body.update(nnz=2**63),
         lambda body: body.update(bytes=True),
         lambda body: body.update(fill="xyz"),
         lambda body: body.update(segments=[[0]]),
@@ -79,6 +80,13 @@ def test_what_somebody_made_up_is_not_believed_though_its_checksum_holds(change)
         read_meta(changed(meta_row(PLAIN, 0, TOTALS), change))
 
 
+@pytest.mark.parametrize("name", ["layout", "codec"])
+def test_a_layout_or_a_codec_that_is_null(name):
+    row = {**meta_row(PLAIN, 0, TOTALS), name: None}
+    with pytest.raises(tl.CorruptDataError, match="are not two names"):
+        read_meta(changed(row, lambda body: None))
+
+
 @pytest.mark.parametrize("name", ["shape", "block_shape"])
 def test_sides_that_are_not_there_or_no_numbers_of_64_bits(name):
     for sides in ([None, None], [4, None], [2**63, 1]):
@@ -92,10 +100,13 @@ def test_a_text_that_is_no_body(attrs):
         read_meta({**meta_row(PLAIN, 0, TOTALS), "attrs": attrs})
 
 
-def test_a_later_format_is_told_before_its_checksum_is_looked_at():
+@pytest.mark.parametrize("version", [2, 9])
+def test_a_later_format_is_told_before_its_checksum_is_looked_at(version):
     row = meta_row(PLAIN, 0, TOTALS)
-    later = {**row, "attrs": row["attrs"].replace('"format":1', '"format":9')}
-    with pytest.raises(tl.FormatError, match=r"row format version 9; .* up to version 1: upgrade"):
+    later = {**row, "attrs": row["attrs"].replace('"format":1', f'"format":{version}')}
+    with pytest.raises(
+        tl.FormatError, match=rf"row format version {version}; .* up to version 1: upgrade"
+    ):
         read_meta(later)
 
 
