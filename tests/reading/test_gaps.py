@@ -41,3 +41,10 @@ def test_gaps_of_a_slice_are_the_chunks_that_are_not_stored(lake):
     assert found == [
         ((0, 3), (4, 6)), ((4, 0), (5, 3)), ((4, 3), (5, 6)), ((5, 0), (9, 3)), ((5, 3), (9, 6)),
     ]  # fmt: skip
+
+
+def test_what_is_not_stored_of_a_cell_is_a_gap_only_where_something_of_it_is_selected():
+    lo, hi = np.array([[0]]), np.array([[4]])
+    stored = [("a file", np.array([[0]]), np.array([[2]]))]
+    for key, want in ((slice(0, 2), []), (slice(1, 3), [Box((2,), (4,))])):
+        assert [*gaps(([Box((0,), (4,))], lo, hi), stored, select(key, (4,)))] == want

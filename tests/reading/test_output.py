@@ -59,6 +59,8 @@ def test_the_memory_is_the_callers(make):
         (np.zeros(6, DTYPE), r"out has shape \(6,\)"),
         (bytearray(23), r"out has shape \(23,\) and dtype uint8"),
         (array.array("h", [0] * 12), r"dtype int16"),
+        (memoryview(bytearray(48))[::2], r"out has shape \(24,\) and dtype uint8"),
+        (memoryview(np.zeros(24, bool)), r"out has shape \(24,\) and dtype bool"),
         (bytes(24), r"out, of type bytes, is read-only; .* that can be written to"),
         ([0] * 6, r"out is of type list, whose memory NumPy cannot use"),
         (None, r"out is of type NoneType"),
