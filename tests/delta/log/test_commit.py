@@ -11,6 +11,8 @@ from marked_samples import mark
 import tensorlake_spark as tl
 from tensorlake_spark.datasets.changes import rewriting
 from tensorlake_spark.delta.log import commit as commits
+from tensorlake_spark.delta.log import direct_commit
+from tensorlake_spark.delta.log.actions import commit_name
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 
@@ -90,3 +92,40 @@ def test_a_sample_that_another_writer_marks_meanwhile_stays_deleted(tmp_path, mo
     assert len(tries) == 2
     assert ds.sids.tolist() == [0, 1, 2, 3, 5, 6, 7, 8, 9]
     assert ds["size"][:].tolist() == [0, 1, 2, 3, 99, 6, 7, 8, 9]
+
+
+def newest_lines(lake):
+    text = Path(lake.uri, commit_name(lake.version)).read_text()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("is_direct", [True, False])
+def test_a_commit_says_all_of_a_change(lake, monkeypatch, is_direct):
+    """Whoever makes it: numbers that do not grow, or are not there, would hide what others wrote."""
+    lake.write("x", np.arange(3))
+    lake.write("x", np.arange(3), mode="append")
+    if not is_direct:
+        monkeypatch.setattr(direct_commit, "can_commit", lambda *_, **__: False)
+    storage = Storage(lake.uri)
+    number = Snapshot.open(storage).transaction(commits.app_of("x"))
+    change = commits.Change(
+        {"x": number, "y": None}, [], transaction=("mine", 5), counters={"count": (None, 7)}
+    )
+    after = commits.commit(storage, change)
+    said = [line["txn"] for line in newest_lines(lake) if "txn" in line]
+    want = {commits.app_of("x"): number + 1, commits.app_of("y"): 1, "mine": 5, "count": 7}
+    assert {txn["appId"]: txn["version"] for txn in said} == want
+    assert all(txn["lastUpdated"] > 0 for txn in said)  # without it, Spark may drop it
+    assert after.transactions([*want]) == want
+
+
+@pytest.mark.parametrize("is_direct", [True, False])
+def test_rows_that_only_move_are_no_change_of_data(lake, monkeypatch, is_direct):
+    """A reader of the change data would otherwise take all of them for new."""
+    lake.write("x", np.arange(3))
+    lake.write("x", np.arange(3), mode="append")
+    if not is_direct:
+        monkeypatch.setattr(direct_commit, "can_commit", lambda *_, **__: False)
+    lake.optimize()
+    files = [said for line in newest_lines(lake) for kind, said in line.items() if "path" in said]
+    assert [file["dataChange"] for file in files] == [False] * 3
