@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import tensorlake_spark as tl
 from tensorlake_spark.audit import byte_search
 from tensorlake_spark.audit.byte_search import WINDOW, Probes, Search, sha256_of
 from tensorlake_spark.delta.store.storage import Storage
@@ -36,7 +37,9 @@ def written(storage, name, data):
     return name
 
 
-@pytest.mark.parametrize("place", [0, 1, 99, 4096 - WINDOW - 200, 4096 - 250, 4096 - 234, 9000])
+@pytest.mark.parametrize(
+    "place", [0, 1, 15, 99, 4096 - WINDOW - 200, 4096 - 265, 4096 - 250, 4096 - 234, 9000]
+)
 def test_a_window_is_found_wherever_it_lies(storage, monkeypatch, place):
     """The bytes are read a part at a time, and a payload may lie across two or more."""
     data = bytearray(RNG.bytes(10_000))
@@ -99,7 +102,13 @@ def test_a_payload_that_is_compressed_is_found_in_its_column(storage):
         (pa.dictionary(pa.int32(), pa.binary()), lambda data: data),
         (pa.struct([("inner", pa.binary())]), lambda data: {"inner": data}),
         (pa.list_(pa.binary()), lambda data: [b"", data]),
+        (pa.large_list(pa.large_binary()), lambda data: [b"", data]),
         (pa.list_(pa.binary(), 2), lambda data: [b"", data]),
+        (pa.list_(pa.list_(pa.binary(), 1), 2), lambda data: [[b""], [data]]),
+        (
+            pa.map_(pa.string(), pa.struct([("data", pa.binary())])),
+            lambda data: [("a", {"data": data})],
+        ),
         (pa.map_(pa.binary(), pa.int64()), lambda data: [(data, 1)]),
         (pa.map_(pa.int64(), pa.binary()), lambda data: [(1, data)]),
         (pa.binary(500), lambda data: data),
@@ -115,6 +124,30 @@ def test_payloads_are_found_in_columns_of_every_type(storage, kind, wrap):
     assert not Search(probes(RNG.bytes(500))).in_columns(storage, "x.parquet")
 
 
+def test_the_shortest_payload_that_is_told_apart_is_found(storage):
+    data = SECRET[:WINDOW]
+    pq.write_table(pa.table({"values": [data]}), f"{storage.uri}/x.parquet")
+    assert Search(probes(data)).in_columns(storage, "x.parquet")
+    assert Search(probes(data)).in_bytes(storage, written(storage, "x.bin", data))
+
+
+@pytest.mark.parametrize("name", ["values", "index"])
+def test_all_bytes_of_samples_are_looked_at_also_beside_a_column_that_tensors_have(storage, name):
+    table = pa.table({"sid": [0], name: [OTHER], "image": [SECRET]})
+    pq.write_table(table, f"{storage.uri}/x.parquet")
+    for payload in (SECRET, OTHER):
+        assert Search(probes(payload)).in_columns(storage, "x.parquet")
+
+
+def test_a_file_that_the_store_refuses_to_give_is_not_taken_for_clean(storage, monkeypatch):
+    def refused(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(byte_search, "read_footer", refused)
+    with pytest.raises(tl.StorageError, match="Permission denied"):
+        Search(probes(SECRET)).in_columns(storage, "x.parquet")
+
+
 def test_payload_of_rows_that_hold_more_are_not_looked_for_in_bytes(storage):
     name = written(storage, "x.bin", SECRET)
     assert not Search(probes(SECRET, whole=False)).in_bytes(storage, name)
@@ -128,10 +161,11 @@ def test_what_identifies_nothing_is_not_looked_for():
 
 
 def test_of_many_payloads_a_sample_is_looked_for(monkeypatch):
-    monkeypatch.setattr(byte_search, "MOST_WINDOWS", 10)
     many = probes(*(RNG.bytes(64) for _ in range(95)))
-    assert len(many.digests) == 95
-    assert 5 <= len(many.windows) <= 10
+    every = many.windows
+    assert len(every) == len(many.digests) == 95
+    monkeypatch.setattr(byte_search, "MOST_WINDOWS", 10)
+    assert many.windows == every[::10]
 
 
 def test_probes_of_several_tasks_come_together():
@@ -139,6 +173,8 @@ def test_probes_of_several_tasks_come_together():
     one.update(two)
     both = probes(SECRET, OTHER)
     assert (one.digests, one.windows, one.skipped) == (both.digests, both.windows, 2)
+    one.update(probes(SECRET, whole=False))
+    assert one.windows == both.windows
 
 
 def test_files_that_are_gone_or_damaged_have_no_columns(storage):
