@@ -218,11 +218,12 @@ def test_a_kept_digest_that_lies_is_not_asked(full, x):
 
 @pytest.mark.local_disk
 def test_what_is_no_digest(full):
-    for bad in ("", "abc", "A" * 64, b"a" * 64, 7, Path("digest")):
+    for bad in ("", "abc", "A" * 64, "a" * 65, b"a" * 64, 7, Path("digest")):
         with pytest.raises(tl.InvalidOptionError, match=r"is not a digest; give what lake.digest"):
             full.check(digest=bad)
     digest = full.digest()
-    with pytest.raises(tl.InvalidOptionError, match="of one tensor, or of the table, not of 2"):
-        full.check(["a", "b"], digest=digest.hex)
+    for ids in (["a", "b"], []):
+        with pytest.raises(tl.InvalidOptionError, match=f"or of the table, not of {len(ids)}"):
+            full.check(ids, digest=digest.hex)
     with pytest.raises(tl.TensorNotFoundError, match=r"no tensor 'b'.* of tensor 'a' alone"):
         full.check("b", digest=digest["a"])
