@@ -382,6 +382,21 @@ def test_rows_deleted_with_plain_delta_are_counted_anew(full, x):
     assert full.check().ok
 
 
+@pytest.mark.local_disk
+def test_totals_are_not_counted_over_a_damaged_row(full):
+    """What it says of itself may be what is wrong."""
+    deltalake.DeltaTable(full.uri).delete("id = 'x' and lo.d0 = 8")
+    path = only_file(full)
+    table = pq.read_table(path)
+    first, *others = table["values"].to_pylist()
+    pq.write_table(with_column(table, "values", [first[:-1] + b"\xff", *others]), path)
+    before = full.version
+    report = full.check(repair=True)
+    assert {"row", "totals"} <= {*kinds(report)}
+    assert not any(f.repaired for f in report.findings if f.kind == "totals")
+    assert full.version == before
+
+
 def test_a_hole_smaller_than_a_chunk_is_a_gap_where_rows_are_missing(lake, x):
     """Rows of half a chunk, as another writer may make them, of which one is lost."""
     x[32:] = 0
@@ -544,6 +559,13 @@ def test_what_cannot_be_asked(lake, full, x):
         old.check(repair=True)
     with pytest.raises(tl.TableNotFoundError):
         tl.open(f"{full.uri}-nothing").check()
+
+
+def test_other_tensors_of_the_same_file_are_left_out(full, x):
+    full.write("y", x)
+    full.optimize()
+    assert len(live(full)) == 1
+    assert (full.check("x").tensors, full.check(["x", "y"]).tensors) == (1, 2)
 
 
 @pytest.mark.local_disk

@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from marked_samples import mark
 from races import before_call
+from whole_datasets import COLUMNS, samples_of
 
 import tensorlake_spark as tl
+from tensorlake_spark.datasets.derived import relayout
 from tensorlake_spark.datasets.maintenance import sample_compaction
 from tensorlake_spark.errors import ConcurrentWriteError, InvalidOptionError
 
@@ -20,6 +23,16 @@ def test_samples_keep_their_numbers(made, values):
     assert made.ds.history(1).operation.tolist() == ["rechunk"]
 
 
+def test_a_column_apart_that_has_few_of_the_samples_is_laid_out_too(made):
+    made.ds.add_column("late", tl.types.Tensor("int8", (None,), apart=True))
+    made.ds["late"][3] = [7]
+    made.ds["late"][5] = [8]
+    before = [None if x is None else x.tolist() for x in made.ds["late"]]
+    made.ds.rechunk("label DESC")
+    assert [None if x is None else x.tolist() for x in made.ds["late"]] == before
+    assert made.ds.check().ok
+
+
 def test_new_numbers_ascend_in_the_order(made, values):
     order = np.random.default_rng(1).permutation(made.ds.sids)
     before = made.ds.sids.tolist()
@@ -30,6 +43,20 @@ def test_new_numbers_ascend_in_the_order(made, values):
     made.ds.restore(made.ds.version - 1)
     assert made.ds.sids.tolist() == before
     assert values(made.ds) == [*made.rows.values()]
+
+
+@pytest.mark.local_disk
+@pytest.mark.parametrize("renumber", [False, True])
+def test_samples_that_are_marked_as_deleted_have_no_place(tmp_path, renumber):
+    ds = tl.dataset(tmp_path, {"n": "int8"})
+    ds.extend({"n": [*range(6)]})
+    mark(ds._storage, 4)
+    ds.refresh()
+    ds.rechunk("n DESC", renumber=renumber)
+    found = dict(zip(ds.sids.tolist(), ds["n"][:].tolist(), strict=True))
+    few = [0, 1, 2, 3, 5]
+    assert [*found.values()] == few[::-1] if renumber else found == dict(zip(few, few, strict=True))
+    assert ds.check().ok
 
 
 def test_the_old_parts_go_with_vacuum(made, values):
@@ -64,8 +91,6 @@ def test_what_others_add_meanwhile_is_not_lost(made):
 
 def test_a_writer_that_is_faster_wins(made, monkeypatch):
     """The other writer adds a sample after the files are written and before the commit."""
-    from tensorlake_spark.datasets.derived import relayout
-
     real = relayout.committed_parts
 
     def slow(work, done):
@@ -80,6 +105,20 @@ def test_a_writer_that_is_faster_wins(made, monkeypatch):
     assert len(made.ds) == 21
     assert made.ds.check().ok
     assert not [one for one in made.ds.check().findings if one.kind == "orphan"]
+
+
+def test_what_others_add_between_the_samples_and_their_parts_is_not_lost(
+    made, values, jpegs, monkeypatch
+):
+    more = samples_of(jpegs, [20, 21])
+    before_call(monkeypatch, relayout, "settled", lambda: tl.dataset(made.path).extend(more))
+    made.ds.rechunk("label DESC")
+    now = tl.dataset(made.path)
+    assert values(now)[:20] == [*made.rows.values()]
+    other = tl.dataset(made.path.parent / "other", COLUMNS)
+    other.extend(more)
+    assert values(now)[20:] == values(other)
+    assert now.check().ok
 
 
 @pytest.mark.parametrize(
