@@ -12,12 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from marked_samples import mark
 from stored import forget
 
 import tensorlake_spark as tl
 from tensorlake_spark.audit import check
 from tensorlake_spark.audit import check_tensor as tensor_check
 from tensorlake_spark.delta.files import catalog
+from tensorlake_spark.delta.log.requirements import TENSORS
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.staging import Staging
 from tensorlake_spark.delta.store.storage import Storage
@@ -380,6 +382,16 @@ def test_rows_deleted_with_plain_delta_are_counted_anew(full, x):
         full.write("x", x[:4], mode="append")[:], np.concatenate([x, x[:4]])
     )
     assert full.check().ok
+
+
+@pytest.mark.local_disk
+def test_a_file_with_a_deletion_vector_is_not_written_anew(full):
+    """Its removal could not be committed; what to do is said."""
+    mark(Storage(full.uri), 0, TENSORS)
+    doctor(full, lambda add, stats: stats["maxValues"].update(seq=1))
+    (fault,) = [f for f in full.check(repair=True).findings if f.kind == "statistics"]
+    assert fault.text.endswith("REORG TABLE ... APPLY (PURGE) of Spark writes it anew")
+    assert not fault.repaired
 
 
 @pytest.mark.local_disk

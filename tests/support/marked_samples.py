@@ -1,4 +1,4 @@
-"""Samples of a dataset that a deletion vector marks as deleted, without Spark."""
+"""Samples of a dataset, or rows of a lake, that a deletion vector marks as deleted, without Spark."""
 
 import base64
 import json
@@ -13,9 +13,9 @@ Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&
 B85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 
 
-def mark(storage: Storage, row: int) -> None:
+def mark(storage: Storage, row: int, kind: str = SAMPLES) -> None:
     """Mark a row of the first file that the newest commit adds, by a commit of its own as Spark makes it."""
-    version = Snapshot.open(storage, kind=SAMPLES).version
+    version = Snapshot.open(storage, kind=kind).version
     said = [*read_actions(storage, commit_name(version), ("add",))]
     add = next(action for kind, action in said if kind == "add")
     assert "deletionVector" not in add, "a vector that is there would have to be read, and removed"

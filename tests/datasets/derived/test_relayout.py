@@ -139,6 +139,7 @@ def test_samples_that_others_delete_have_no_place_in_an_order(made, monkeypatch,
     [
         ({"file_bytes": 0}, "file_bytes=0"),
         ({"row_group_bytes": True}, "row_group_bytes=True"),
+        ({"renumber": True, "file_bytes": 0}, "file_bytes=0"),
         ({"workers": 2}, "workers is for renumber"),
         ({"renumber": True, "workers": 0}, "workers=0"),
         ({"renumber": True, "order": "nothing"}, "no column 'nothing'"),
