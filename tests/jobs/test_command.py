@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.jobs import check, ingest, optimize, query, vacuum
 from tensorlake_spark.jobs.command import carry_out, pairs
@@ -21,6 +22,29 @@ def test_a_table_below_a_file_is_a_mistake_of_the_caller(tmp_path, run_job, job)
     assert (done.code, done.err.count("\n")) == (2, 1)
     assert f"{tmp_path}/file.txt is a file and not a folder; give a path below a folder" in done.err
     assert done.json["error"]["type"] == "FormatError"
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        (InvalidOptionError, 2),
+        (tl.TableNotFoundError, 2),
+        (tl.ConcurrentWriteError, 1),
+        (tl.CorruptDataError, 1),
+        (tl.StorageError, 1),
+        (ZeroDivisionError, 1),
+    ],
+)
+def test_what_another_run_may_get_over_has_another_code_than_a_mistake(capsys, kind, code):
+    def work():
+        raise kind("so it is")
+
+    assert carry_out("check.py", work, []) == code
+    out, err = capsys.readouterr()
+    said = {"type": kind.__name__, "message": "so it is"}
+    about = json.loads(out)
+    assert (about["status"], about["exit_code"], about["error"]) == ("failed", code, said)
+    assert err.endswith("so it is\n")
 
 
 @pytest.mark.parametrize(("options", "tells"), [([], ["ours"]), (["--debug"], ["theirs", "ours"])])
