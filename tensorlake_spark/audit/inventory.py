@@ -156,7 +156,7 @@ def _check_rows(
         elif text is None:
             text = known or _codec(layout, codec)
             if not text and (values[i] is None or (lo[i] >= hi[i]).any() or (lo[i] < 0).any()):
-                text = "the row has no payload, or its box is empty"
+                text = "the row has no payload, or its box is empty or begins before the tensor"
             elif not text and not _fits(layout, codec, int(nnz[i]), int(cells[i]), index[i]):
                 text = f"the row says that it stores {nnz[i]} of the {cells[i]} elements of its box"
         if text:

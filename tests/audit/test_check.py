@@ -25,6 +25,7 @@ from tensorlake_spark.delta.store.staging import Staging
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.indexing.overlaps import meeting
 from tensorlake_spark.rows.metadata import meta_batch
+from tensorlake_spark.rows.row import Row, data_batch
 
 
 @pytest.fixture
@@ -507,6 +508,20 @@ def test_a_row_outside_of_the_tensor(lake, x):
         "outside of shape (32, 100), such as [56:64, 0:100]" in f.text for f in report.findings
     )
     assert not report.ok
+
+
+@pytest.mark.local_disk
+@pytest.mark.parametrize(
+    ("first", "has_payload", "box"), [(-8, True, "[-8:0, 0:100]"), (64, False, "[64:72, 0:100]")]
+)
+def test_a_row_that_makes_no_sense_though_its_checksum_holds(full, first, has_payload, box):
+    spec = catalog.get(Snapshot.open(Storage(full.uri)), "x").spec
+    payload = data_rows(rows_of(full))["values"][0].as_py()
+    row = Row((first, 0), (first + 8, 100), 800, "zstd", payload if has_payload else None)
+    append_plain(full, pa.Table.from_batches([data_batch(spec, [99], [row])]))
+    (fault,) = [f for f in full.check().findings if "row 99" in f.place and f.kind == "row"]
+    assert fault.place == f"tensor 'x', row 99, box {box}"
+    assert "no payload, or its box is empty or begins before the tensor" in fault.text
 
 
 @pytest.mark.local_disk

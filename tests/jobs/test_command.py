@@ -63,6 +63,17 @@ def test_what_py4j_logs_of_an_interrupted_call_is_for_debug(capsys, caplog, opti
 
 
 @pytest.mark.local_disk
+def test_a_table_is_named_once(tmp_path, run_job):
+    for words, says in (
+        ([tmp_path, "--table", tmp_path], "the table is given twice, as URI and by --table"),
+        ([], "--table is missing"),
+    ):
+        done = run_job(vacuum, *words)
+        assert (done.code, done.err.count("\n")) == (2, 1)
+        assert says in done.err
+
+
+@pytest.mark.local_disk
 def test_the_traceback_of_a_mistake(tmp_path, run_job):
     done = run_job(optimize, "--table", tmp_path / "none", "--debug")
     *more, last = done.err.splitlines()

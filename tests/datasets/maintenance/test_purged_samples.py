@@ -29,6 +29,12 @@ def test_numbers_are_sorted_and_stand_once(ds):
     assert of(ds, [3]) == [3]
 
 
+@pytest.mark.parametrize("sid", [12, -1])
+def test_a_number_that_was_never_given(ds, sid):
+    with pytest.raises(tl.SampleNotFoundError, match=rf"sid {sid}; the next one gets 12"):
+        of(ds, [0, sid])
+
+
 def test_a_condition_on_what_is_there_and_on_what_was(ds):
     assert of(ds, where="a = 2") == [2, 8]
     DeltaTable(ds.uri).delete("sid = 8")
