@@ -525,6 +525,19 @@ def test_a_row_that_makes_no_sense_though_its_checksum_holds(full, first, has_pa
 
 
 @pytest.mark.local_disk
+@pytest.mark.parametrize(("layout", "wrong"), [("coo", 5), ("ftsf", 3), ("ftsf", 5)])
+def test_a_row_does_not_store_more_than_its_box_has_nor_a_dense_one_less(lake, layout, wrong):
+    """No checksum covers how many elements a row says that it stores."""
+    x = tl.SparseTensor([[0, 0, 1], [0, 1, 0]], [5.0, 6.0, 7.0], (2, 2))
+    lake.write("x", x if layout == "coo" else x.todense(), layout=layout)
+    row = stored(lake, "x")
+    append_plain(lake, with_column(with_column(row, "nnz", [wrong]), "seq", [99]))
+    (fault,) = [f for f in lake.check().findings if f.kind == "row"]
+    assert fault.place == "tensor 'x', row 99, box [0:2, 0:2]"
+    assert f"stores {wrong} of the 4 elements of its box" in fault.text
+
+
+@pytest.mark.local_disk
 def test_a_damaged_metadata_row(full):
     path = only_file(full)
     table = pq.read_table(path)

@@ -84,6 +84,7 @@ def test_a_purge_of_samples(ds, run_job, tmp_path):
         (check, ("--repair",), "--repair is for lakes"),
         (purge, ("--id", "x"), "--id is for lakes"),
         (purge, ("--where", "label = 1", "--region", "1"), "--region is for lakes"),
+        (purge, ("--where", "label = 1", "--region", ""), "--region is for lakes"),
         (purge, ("--sid", "one"), "is no sid"),
         (purge, ("--sid", "1", "--where", "label = 1"), "exclude each other"),
         (purge, ("--sid", "77"), "never had a sample"),

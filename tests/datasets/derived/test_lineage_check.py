@@ -1,11 +1,13 @@
 """Copies held against their sources."""
 
+import dataclasses
 import shutil
 
 import numpy as np
 import pytest
 
 import tensorlake_spark as tl
+from tensorlake_spark.datasets.derived import lineage_check
 
 
 @pytest.fixture
@@ -46,6 +48,16 @@ def test_a_source_that_was_made_anew(few, made):
     for number in range(40):
         ds.extend({"label": [number]})
     assert "was made anew" in found(few, "lineage")[0].text
+
+
+def test_a_source_of_which_no_id_is_told(few, made, monkeypatch):
+    """As in what earlier versions of the package have written."""
+    said = few.lineage
+    sources = tuple(dataclasses.replace(one, table_id="") for one in said.sources)
+    monkeypatch.setattr(
+        lineage_check, "lineage_of", lambda _: dataclasses.replace(said, sources=sources)
+    )
+    assert found(few, "lineage") == found(few, "source") == []
 
 
 def test_samples_that_are_not_those_of_the_source(few, made):
