@@ -157,8 +157,8 @@ def _check_rows(
             text = known or _codec(layout, codec)
             if not text and (values[i] is None or (lo[i] >= hi[i]).any() or (lo[i] < 0).any()):
                 text = "the row has no payload, or its box is empty or begins before the tensor"
-            elif not text and not _fits(layout, codec, int(nnz[i]), int(cells[i]), index[i]):
-                text = f"the row says that it stores {nnz[i]} of the {cells[i]} elements of its box"
+            elif not text:
+                text = _unfit(layout, codec, int(nnz[i]), int(cells[i]), index[i] is not None)
         if text:
             wrong.append((f"row {seq[i]}, box {box_text(lo[i], hi[i])}", text))
     return Part(path, layout, dtype, lo, hi, seq, nnz, nbytes, _said(rows)), wrong
@@ -215,13 +215,18 @@ def _codec(layout: str, codec: str) -> str:
     return ""
 
 
-def _fits(layout: str, codec: str, nnz: int, cells: int, index: Any) -> bool:
+def _unfit(layout: str, codec: str, nnz: int, cells: int, has_index: bool) -> str:
+    """Return what a row stores that does not fit its layout and codec, or nothing."""
     known = layout_of(layout)
+    if not (0 < nnz <= cells if known.is_sparse else nnz == cells):
+        return f"the row says that it stores {nnz} of the {cells} elements of its box"
     if known.is_sparse:
-        return 0 < nnz <= cells
-    if parted(codec)[0] == "split":
-        return nnz == cells and index is not None
-    return nnz == cells and (index is None or known.has_index)
+        return ""
+    needs_index = parted(codec)[0] == "split"
+    if has_index == needs_index or (has_index and known.has_index):
+        return ""
+    what, other = ("an", "none") if has_index else ("no", "one")
+    return f"the row has {what} index, and codec {codec!r} in layout {layout} has {other}"
 
 
 def _sentence(error: Exception) -> str:

@@ -538,6 +538,24 @@ def test_a_row_does_not_store_more_than_its_box_has_nor_a_dense_one_less(lake, l
 
 
 @pytest.mark.local_disk
+@pytest.mark.parametrize(
+    ("codec", "index", "says"),
+    [
+        ("zstd", b"index", "an index, and codec 'zstd' in layout ftsf has none"),
+        ("split+zstd", None, "no index, and codec 'split+zstd' in layout ftsf has one"),
+    ],
+)
+def test_a_dense_row_has_an_index_only_where_its_codec_has_one(full, codec, index, says):
+    spec = catalog.get(Snapshot.open(Storage(full.uri)), "x").spec
+    payload = data_rows(rows_of(full))["values"][0].as_py()
+    row = Row((0, 0), (8, 100), 800, codec, payload, index)
+    append_plain(full, pa.Table.from_batches([data_batch(spec, [99], [row])]))
+    (fault,) = [f for f in full.check().findings if f.kind == "row"]
+    assert fault.place == "tensor 'x', row 99, box [0:8, 0:100]"
+    assert fault.text.startswith(f"the row has {says}")
+
+
+@pytest.mark.local_disk
 def test_a_damaged_metadata_row(full):
     path = only_file(full)
     table = pq.read_table(path)

@@ -99,6 +99,12 @@ def test_what_is_added_later_has_no_source(few):
     assert found(few, "lineage") == []
 
 
+def test_a_column_that_was_dropped_is_not_compared(few):
+    few.drop_column("label")
+    few.rename_column("small", "other")
+    assert found(few, "lineage") == found(few, "source") == []
+
+
 def test_columns_that_have_only_a_digest(made, tmp_path):
     few = made.ds.copy(tmp_path / "png", made.order, types={"small": tl.types.Image("png")})
     assert found(few, "lineage") == []
