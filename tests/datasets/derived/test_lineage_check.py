@@ -105,6 +105,15 @@ def test_a_column_that_was_dropped_is_not_compared(few):
     assert found(few, "lineage") == found(few, "source") == []
 
 
+def test_rows_to_which_a_source_gave_nothing(made, tmp_path):
+    view = made.ds.query(
+        "SELECT a.label, b.small AS next FROM dataset a LEFT JOIN dataset b ON a.sid = b.sid + 1 AND b.sid > 2"
+    )
+    joined = view.materialize(tmp_path / "joined")
+    assert sum(value is None for value in joined["next"]) == 4
+    assert found(joined, "lineage") == found(joined, "source") == []
+
+
 def test_columns_that_have_only_a_digest(made, tmp_path):
     few = made.ds.copy(tmp_path / "png", made.order, types={"small": tl.types.Image("png")})
     assert found(few, "lineage") == []

@@ -45,6 +45,12 @@ def test_a_condition_on_what_is_there_and_on_what_was(ds):
     assert of(ds, where="a = 77") == [2]
 
 
+def test_a_column_that_earlier_versions_did_not_have(ds):
+    ds.delete([3])
+    ds.add_column("b", "int32", [*range(11)])
+    assert of(ds, where="b = 4") == [5]
+
+
 def test_versions_that_cannot_be_read_any_more_are_left_out(ds):
     DeltaTable(ds.uri).delete("sid < 6")
     ds.refresh()

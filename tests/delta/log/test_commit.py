@@ -1,6 +1,8 @@
 """The commit rule where a commit fails, or seems to."""
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -92,6 +94,25 @@ def test_a_sample_that_another_writer_marks_meanwhile_stays_deleted(tmp_path, mo
     assert len(tries) == 2
     assert ds.sids.tolist() == [0, 1, 2, 3, 5, 6, 7, 8, 9]
     assert ds["size"][:].tolist() == [0, 1, 2, 3, 99, 6, 7, 8, 9]
+
+
+@pytest.mark.local_disk
+def test_a_file_with_a_vector_is_not_replaced_where_only_deltalake_can_commit(
+    tmp_path, monkeypatch
+):
+    """It would remove nothing, and the samples of the file would be there twice."""
+    ds = tl.dataset(tmp_path / "ds", {"size": "int32"})
+    ds.extend({"size": [*range(6)]})
+    mark(ds._storage, 4)
+    ds.refresh()
+
+    def none(*_):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", none)
+    with pytest.raises(tl.UnsupportedFeatureError, match=r"1 files.*have deletion vectors"):
+        ds.update([5], {"size": 99})
+    assert tl.dataset(ds.uri)["size"][:].tolist() == [0, 1, 2, 3, 5]
 
 
 def newest_lines(lake):
