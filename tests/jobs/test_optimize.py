@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -213,6 +214,22 @@ def test_what_is_above_max_bytes_stays_and_is_told(lake, model, run_job):
     assert [c["id"] for c in done.json["converted"]] == ["hits"]
     (why,) = (s["why"] for s in done.json["skipped"] if s["id"] == "mostly zero")
     assert f"--max-bytes leaves 0 B of {size_text(size)}" in why
+
+
+@pytest.mark.parametrize(
+    ("layout", "more"),
+    [("csf", {"order": (2, 0, 1)}), ("csr", {"row_axes": (0, 2)}), ("ftsf", {"fill_value": 2})],
+)
+def test_what_is_not_asked_for_stays_as_it_is(lake, run_job, layout, more):
+    x = np.full((4, 5, 6), float(more.get("fill_value", 0)))
+    x[1, 2, 3] = x[3, 0, 0] = 7
+    given = {"axes": ("t", "y", "x"), "attrs": {"unit": "K"}, "labels": {"t": ["a", "b", "c", "d"]}}
+    ref = lake.write("x", x, layout=layout, codec="zstd", **given, **more)
+    before = ref._meta.spec
+    done = run_job(optimize, "--table", lake.uri, "--recode", "raw")
+    assert [c["id"] for c in done.json["converted"]] == ["x"]
+    assert lake["x"]._meta.spec == replace(before, codec="raw")
+    check(lake, {"x": x})
 
 
 @pytest.mark.parametrize("arguments", [["--rechunk", "10,100"], ["--zorder", "t"]])
