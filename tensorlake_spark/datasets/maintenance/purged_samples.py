@@ -96,7 +96,7 @@ def _judged(snapshot: Snapshot, where: str) -> tuple[Array, Array]:
     stored = StoredSamples(snapshot)
     try:
         parts = StoredParts(stored, schema)
-        positions = condition.positions(parts) if len(stored) else np.zeros(0, np.int64)
+        positions = condition.positions(parts)
     except FileNotFoundError as error:
         if isinstance(error, TensorLakeError):
             raise

@@ -51,6 +51,15 @@ def test_a_column_that_earlier_versions_did_not_have(ds):
     assert of(ds, where="b = 4") == [5]
 
 
+@pytest.mark.parametrize("where", ["a = 2", "a IS NULL OR NOT a IN (1, 3)", "sid >= 0", "t = 'x'"])
+def test_a_dataset_without_samples(tmp_path, where):
+    ds = tl.dataset(tmp_path / "ds", {"a": "int32", "t": tl.types.Text(apart=True)})
+    assert of(ds, where=where) == []
+    ds.extend({"a": [2], "t": ["x"]})
+    ds.delete([0])
+    assert of(ds, where=where) == [0]
+
+
 def test_versions_that_cannot_be_read_any_more_are_left_out(ds):
     DeltaTable(ds.uri).delete("sid < 6")
     ds.refresh()
