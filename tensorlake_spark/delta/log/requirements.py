@@ -73,6 +73,24 @@ def kind_of(configuration: Mapping[str, str]) -> str:
     return SAMPLES if DATASET in configuration else TENSORS
 
 
+def asked_of_readers(protocol: Any, configuration: Mapping[str, str]) -> set[str]:
+    """Return the features that readers of a table have to know.
+
+    Parameters
+    ----------
+    protocol : deltalake.table.ProtocolVersions
+        The table's. Version 2 for readers is column mapping, in a protocol that lists no features.
+    configuration : mapping
+        The table's properties: without a mode of mapping, columns have their own names, whatever the protocol says.
+    """
+    asked = {*(protocol.reader_features or ())}
+    if protocol.min_reader_version == 2:
+        asked.add("columnMapping")
+    if configuration.get("delta.columnMapping.mode", "none") == "none":
+        asked.discard("columnMapping")
+    return asked
+
+
 def check_readable(uri: str, features: Collection[str]) -> None:
     """Raise UnsupportedFeatureError if a table needs readers to know a feature that this package does not."""
     unknown = {*features} - READABLE

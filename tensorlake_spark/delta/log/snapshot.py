@@ -104,14 +104,8 @@ class Snapshot:
         self.writer_version = int(protocol.min_writer_version)
         self.writer_features = frozenset(protocol.writer_features or ())
         self.kind = requirements.kind_of(self.configuration)
-        unread = set(self.reader_features)
-        if protocol.min_reader_version == 2:
-            unread.add("columnMapping")
-        if self.configuration.get("delta.columnMapping.mode", "none") == "none":
-            unread.discard(
-                "columnMapping"
-            )  # readers may have to know it, and columns have their own names
-        requirements.check_readable(storage.uri, unread)
+        asked = requirements.asked_of_readers(protocol, self.configuration)
+        requirements.check_readable(storage.uri, asked)
         requirements.check_kind(storage.uri, kind, self._log.schema(), self.configuration)
 
     @cached_property

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,3 +161,20 @@ class SmallColumns:
             while self._nbytes > KEPT_BYTES:
                 _, gone = self._tables.popitem(last=False)
                 self._nbytes -= gone.nbytes
+
+
+def places_in(schema: pq.ParquetSchema) -> dict[str, int]:
+    """Return where each leaf column stands in a file, by the path that `LeafColumn` has.
+
+    Other writers give other names to what lists and maps add, such as ``list.item``. Arrow knows them all.
+    """
+    columns = [schema.column(place) for place in range(len(schema))]
+    if all(_is_usual(column.path, column.max_repetition_level) for column in columns):
+        return {column.path: place for place, column in enumerate(columns)}
+    leaves = leaf_columns(schema.to_arrow_schema())
+    return {leaf.path: place for place, leaf in enumerate(leaves)}
+
+
+def _is_usual(path: str, repeated: int) -> bool:
+    """Whether a path in a file has the names that Parquet wants for its lists and maps."""
+    return not repeated or path.count(".list.element") + path.count(".key_value.") == repeated

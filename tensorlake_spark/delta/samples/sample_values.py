@@ -20,7 +20,7 @@ from tensorlake_spark.delta.files.payload import (
     present_spans,
 )
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.samples.file_columns import places_in
+from tensorlake_spark.delta.samples import leaf_columns
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, SmallColumns, without_views
 from tensorlake_spark.delta.store.memory_maps.mapped_pages import give_back_pages
 from tensorlake_spark.delta.store.payload_lengths import PREFIX, ends_of, unpacked_lengths
@@ -118,7 +118,7 @@ class SampleFile:
 
     @cached_property
     def _place(self) -> dict[str, int]:
-        return places_in(self.metadata.schema)
+        return leaf_columns.places_in(self.metadata.schema)
 
     def _named(self, columns: Sequence[str]) -> list[str]:
         return [self.metadata.schema.column(self._place[name]).path for name in columns]

@@ -280,24 +280,20 @@ def put_file(path: str, data: bytes | pa.Buffer) -> None:
 
 def _modified(path: str) -> int | None:
     """Return when a file of this machine was modified, in nanoseconds, None where there is none."""
-    try:
+    with suppress(FileNotFoundError, NotADirectoryError):
         found = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return found.st_mtime_ns if stat.S_ISREG(found.st_mode) else None
+        return found.st_mtime_ns if stat.S_ISREG(found.st_mode) else None
+    return None
 
 
-def open_here(
-    source: Any, metadata: pq.FileMetaData | None = None, is_far: bool = False
-) -> pq.ParquetFile:
+def open_here(source: Any, metadata: Any = None, is_far: bool = False) -> pq.ParquetFile:
     """Open a Parquet file whose bytes are mapped, or in memory, or far away.
 
     To read ahead would only hand them over to other threads, which a small read waits for.
     """
     # Spark's times are INT96. Arrow makes nanoseconds of them, which hold no year after 2262.
-    return pq.ParquetFile(
-        source, metadata=metadata, pre_buffer=is_far, coerce_int96_timestamp_unit="us"
-    )
+    options = {"pre_buffer": is_far, "coerce_int96_timestamp_unit": "us"}
+    return pq.ParquetFile(source, metadata=metadata, **options)
 
 
 @contextmanager
@@ -317,7 +313,7 @@ def reaching(storage: Storage) -> Iterator[None]:
             raise
         raise InvalidOptionError(
             f"this process was forked from one that uses deltalake, which cannot reach {storage.uri} from here; start "
-            'the process by multiprocessing\'s "spawn", or do this in its parent'
+            'it by multiprocessing\'s "spawn", or do this in its parent'
         ) from error
 
 
