@@ -23,7 +23,8 @@ COMMIT = re.compile(rf"{LOG}/(\d{{20}})\.json")
 TXN = ("txn.appId", "txn.version")
 """What `read_actions` has to read for application transactions."""
 
-_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10}))?\.parquet")
+_WHOLE = re.compile(rf"{LOG}/(\d{{20}})\.checkpoint(?:\.[0-9a-f-]{{36}})?\.(?:parquet|json)")
+_PART = re.compile(rf"{LOG}/(\d{{20}})\.checkpoint\.\d{{10}}\.(\d{{10}})\.parquet")
 _PAUSES_S = 0.05, 0.2  # before a store is asked again for the files of a log that it does not show
 
 
@@ -235,12 +236,13 @@ def all_transactions(storage: Storage, version: int) -> dict[str, int] | None:
     with reaching(storage), suppress(FileNotFoundError):  # the log was tidied up meanwhile
         (written,) = storage.modified([LAST_CHECKPOINT])
         last = json.loads(storage.read_whole(LAST_CHECKPOINT)) if written is not None else None
-        if last is not None and int(last["version"]) > version:
+        start, files = (-1, []) if last is None else (int(last["version"]), _files_of(last))
+        if start > version:
             return None
-        names = _names_since(last, version)
-        if None in storage.modified(names):
-            last = _found_checkpoint(storage, version)  # a log need not say which one is the last
-            names = _names_since(last, version)
+        names = [*files, *map(commit_name, range(start + 1, version + 1))]
+        if None in storage.modified(names):  # a log need not say which checkpoint is the last
+            start, files = whole_checkpoint(log_paths(storage), version)
+            names = [*files, *map(commit_name, range(start + 1, version + 1))]
             if None in storage.modified(names):
                 return None
         found: dict[str, int] = {}
@@ -251,26 +253,37 @@ def all_transactions(storage: Storage, version: int) -> dict[str, int] | None:
     return None
 
 
-def _names_since(last: Mapping[str, Any] | None, version: int) -> list[str]:
-    """Return the files of a checkpoint, if there is one, and of all commits after it up to a version."""
-    if last is None:
-        return [commit_name(v) for v in range(version + 1)]
-    return [*_files_of(last), *map(commit_name, range(int(last["version"]) + 1, version + 1))]
+def log_paths(storage: Storage) -> list[str]:
+    """Return the paths of the files of a log in its table; see `log_files`."""
+    return [f"{LOG}/{info.base_name}" for info in log_files(storage) if info.is_file]
 
 
-def _found_checkpoint(storage: Storage, version: int) -> dict[str, Any] | None:
-    """Return what a log would say of the last checkpoint whose files are all there, up to a version; None without."""
-    parts: dict[tuple[int, int], int] = {}
-    for info in storage.files_in(LOG):
-        named = _CHECKPOINT.fullmatch(info.base_name)
-        if named and int(named[1]) <= version:
-            key = int(named[1]), int(named[2] or 1)
-            parts[key] = parts.get(key, 0) + 1
-    whole = [(at, count) for (at, count), found in parts.items() if found == count]
-    if not whole:
-        return None
-    at, count = max(whole)
-    return {"version": at, **({"parts": count} if count > 1 else {})}
+def up_to(version: int, paths: Sequence[str], pattern: re.Pattern[str]) -> list[tuple[int, str]]:
+    """Return the paths that match a pattern, whose group is a version, up to this one; with their versions."""
+    found = ((pattern.fullmatch(path), path) for path in paths)
+    return [(int(m[1]), path) for m, path in found if m and int(m[1]) <= version]
+
+
+def whole_checkpoint(paths: Sequence[str], version: int) -> tuple[int, list[str]]:
+    """Return the version of the last checkpoint that is whole, up to one, and its files; -1 if there is none.
+
+    Examples
+    --------
+    >>> some = [f"{LOG}/{3:020}.checkpoint.parquet", f"{LOG}/{5:020}.checkpoint.{1:010}.{2:010}.parquet"]
+    >>> whole_checkpoint(some, 7) == (3, some[:1]), whole_checkpoint(some, 2)
+    (True, (-1, []))
+    """
+    found = up_to(version, paths, _WHOLE)
+    found += [(v, path) for v, path in up_to(version, paths, _PART) if _is_complete(path, paths)]
+    last = max((v for v, _ in found), default=-1)
+    return last, [path for v, path in found if v == last]
+
+
+def _is_complete(path: str, paths: Sequence[str]) -> bool:
+    """Whether all parts of a checkpoint are there: ``<version>.checkpoint.<part>.<count>.parquet``."""
+    head, _, _part, count, _ = path.split(".")
+    others = (other.split(".") for other in paths if other.startswith(f"{head}.checkpoint."))
+    return sum(1 for other in others if len(other) == 5 and other[3] == count) == int(count)
 
 
 def _files_of(last: Mapping[str, Any]) -> list[str]:

@@ -20,7 +20,14 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from tensorlake_spark.delta.log.actions import COMMIT, LOG, log_files, read_actions
+from tensorlake_spark.delta.log.actions import (
+    COMMIT,
+    LOG,
+    log_paths,
+    read_actions,
+    up_to,
+    whole_checkpoint,
+)
 from tensorlake_spark.delta.log.time_travel import FILES_KEPT
 from tensorlake_spark.delta.store.paths import inside
 from tensorlake_spark.delta.store.storage import Storage, reaching
@@ -30,8 +37,6 @@ from tensorlake_spark.threads import threads
 Array = np.ndarray[Any, Any]
 
 _COMPACTED = re.compile(rf"{LOG}/\d{{20}}\.(\d{{20}})\.compacted\.json")
-_WHOLE = re.compile(rf"{LOG}/(\d{{20}})\.checkpoint(?:\.[0-9a-f-]{{36}})?\.(?:parquet|json)")
-_PART = re.compile(rf"{LOG}/(\d{{20}})\.checkpoint\.\d{{10}}\.(\d{{10}})\.parquet")
 _LEAVES = ("add.path", "add.deletionVector", "sidecar.path")
 
 _Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
@@ -227,16 +232,10 @@ def _last(head: bytes) -> int:
 
 def _adds(storage: Storage, version: int) -> Iterator[Mapping[str, Any]]:
     """Yield what the log adds, from its newest whole checkpoint on, and in the order of the versions."""
-    paths = [f"{LOG}/{info.base_name}" for info in log_files(storage) if info.is_file]
-
-    def of(pattern: re.Pattern[str]) -> list[tuple[int, str]]:
-        found = ((pattern.fullmatch(path), path) for path in paths)
-        return [(int(m[1]), path) for m, path in found if m and int(m[1]) <= version]
-
-    checkpoints = of(_WHOLE) + [(v, path) for v, path in of(_PART) if _is_complete(path, paths)]
-    start = max((v for v, _ in checkpoints), default=-1)
-    todo = [path for v, path in checkpoints if v == start]
-    todo += [path for v, path in sorted(of(COMMIT) + of(_COMPACTED)) if v > start]
+    paths = log_paths(storage)
+    start, todo = whole_checkpoint(paths, version)
+    commits = up_to(version, paths, COMMIT) + up_to(version, paths, _COMPACTED)
+    todo += [path for v, path in sorted(commits) if v > start]
     for path in todo:
         yield from _adds_in(storage, path)
 
@@ -251,10 +250,3 @@ def _adds_in(
                 yield said
             else:
                 yield from _adds_in(storage, f"{LOG}/_sidecars/{inside(said['path'])}", _LEAVES[:2])
-
-
-def _is_complete(path: str, paths: Sequence[str]) -> bool:
-    """Whether all parts of a checkpoint are there: ``<version>.checkpoint.<part>.<count>.parquet``."""
-    head, _, _part, count, _ = path.split(".")
-    others = (other.split(".") for other in paths if other.startswith(f"{head}.checkpoint."))
-    return sum(1 for other in others if len(other) == 5 and other[3] == count) == int(count)
