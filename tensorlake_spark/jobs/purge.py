@@ -121,9 +121,8 @@ def main(arguments: list[str] | None = None, session: Any = None) -> int:
         text = receipt.to_json(key)
         # Before anything is printed: the file has the receipt even if nobody takes the output.
         kept = {} if file is None else _keep(file, text)
-        with suppress(
-            BrokenPipeError
-        ):  # the last line has it, too, and goes to standard error then
+        # The last line has it, too, and goes to standard error then.
+        with suppress(BrokenPipeError):
             print(receipt)
         good = receipt.verified or args.dry_run
         status = "planned" if args.dry_run else "verified" if good else "unverified"

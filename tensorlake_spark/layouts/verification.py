@@ -48,15 +48,17 @@ class Payloads:
     index: list[Any]
     values: list[Any]
 
+    @property
+    def _columns(self) -> tuple[list[Any], ...]:
+        return self.codecs, self.params, self.index, self.values
+
     def each(self) -> list[Payload]:
         """Return what each row holds."""
-        columns = self.codecs, self.params, self.index, self.values
-        return [Payload(*row) for row in zip(*columns, strict=True)]
+        return [Payload(*row) for row in zip(*self._columns, strict=True)]
 
     def take(self, rows: Sequence[int]) -> Payloads:
         """Return those of some of the rows."""
-        columns = self.codecs, self.params, self.index, self.values
-        codecs, params, index, values = ([column[i] for i in rows] for column in columns)
+        codecs, params, index, values = ([column[i] for i in rows] for column in self._columns)
         return Payloads(codecs, params, index, values)
 
     @property

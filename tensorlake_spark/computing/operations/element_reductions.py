@@ -210,7 +210,8 @@ def kept_places(block: Elements, axes: Sequence[int]) -> Array:
     if first + len(axes) == ndim:
         return _divided(block.places, math.prod(shape[first:]), block.size)[0]
     if max(axes) == len(axes) - 1:
-        return _rests(block.places, math.prod(shape[len(axes) :]), block.size)
+        inner = math.prod(shape[len(axes) :])
+        return _divided(block.places, inner, block.size, only_rests=True)[1]
     kept = [k for k in range(ndim) if k not in axes]
     return ravel(block.coords[kept], [shape[k] for k in kept])
 
@@ -248,12 +249,10 @@ def cells_and_places(block: Elements, axes: Sequence[int]) -> tuple[Array, Array
     return cells, at
 
 
-def _rests(places: Array, by: int, size: int) -> Array:
-    return _divided(places, by, size, only_rests=True)[1]
-
-
 def _divided(places: Array, by: int, size: int, only_rests: bool = False) -> tuple[Array, Array]:
     """Return the quotients and the rests of a division of places below a size, in memory that is used again.
+
+    With `only_rests` nobody looks at the quotients, and they may be anything.
 
     Examples
     --------

@@ -97,9 +97,7 @@ def _held(
                     column = without_views(rows).column(name).combine_chunks()
                     for part in byte_arrays(column.filter(pa.array(mine))):
                         # A part of a text may stand in any other.
-                        is_text = pa.types.is_string(part.type) or pa.types.is_large_string(
-                            part.type
-                        )
+                        is_text = part.type in (pa.string(), pa.large_string())
                         whole = np.full(len(part), not is_text)
                         visit(pa.record_batch([part.cast(pa.binary())], ["data"]), whole)
     return count

@@ -21,8 +21,7 @@ RAW, ZSTD, SAME = range(3)
 
 _MAGIC = b"\x28\xb5\x2f\xfd"
 _HEAD = struct.Struct("<4sBH")
-_FIELDS = np.dtype([("magic", "<u4"), ("descriptor", "u1"), ("size", "<u2")])
-_MAGIC_NUMBER = int.from_bytes(_MAGIC, "little")
+_FIELDS = np.dtype([("magic", "S4"), ("descriptor", "u1"), ("size", "<u2")])  # those of _HEAD
 _FEW = 16  # frames that Python looks at sooner than NumPy
 _HEADER, _SIZED = struct.Struct("<4sBI"), 0xA0  # one segment, and four bytes for the size
 _BLOCK = 128 << 10
@@ -73,7 +72,7 @@ def content_sizes(frames: Sequence[Any]) -> list[int | None]:
         return [content_size(frame) for frame in frames]
     heads = b"".join([memoryview(frame)[: _HEAD.size] for frame in frames])
     fields = np.frombuffer(heads, _FIELDS)
-    is_usual = (fields["magic"] == _MAGIC_NUMBER) & (fields["descriptor"] & _FORM == _ALONE)
+    is_usual = (fields["magic"] == _MAGIC) & (fields["descriptor"] & _FORM == _ALONE)
     out: list[int | None] = (fields["size"].astype(np.int64) + 256).tolist()
     for i in np.flatnonzero(~is_usual).tolist():
         out[i] = content_size(frames[i])

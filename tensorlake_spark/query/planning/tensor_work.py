@@ -94,9 +94,9 @@ def _is_elementwise(node: Any) -> bool:
 
 def children(node: Any) -> Iterator[Any]:
     """Return what is in a node. A chain of OR has all its terms in it, so that a long one is not deep."""
-    if isinstance(node, exp.Connector):
-        return node.flatten(unnest=False)  # type: ignore[no-any-return]
-    return node.iter_expressions()  # type: ignore[no-any-return]
+    is_chain = isinstance(node, exp.Connector)
+    found: Iterator[Any] = node.flatten(unnest=False) if is_chain else node.iter_expressions()
+    return found
 
 
 def is_evaluable(node: Any) -> bool:

@@ -120,33 +120,33 @@ def newest_lines(lake):
     return [json.loads(line) for line in text.splitlines()]
 
 
-@pytest.mark.parametrize("is_direct", [True, False])
-def test_a_commit_says_all_of_a_change(lake, monkeypatch, is_direct):
-    """Whoever makes it: numbers that do not grow, or are not there, would hide what others wrote."""
+@pytest.fixture(params=["direct", "by deltalake"])
+def grown(request, lake, monkeypatch):
+    """A lake with a tensor that was appended to, to which the next commit is made in either way."""
     lake.write("x", np.arange(3))
     lake.write("x", np.arange(3), mode="append")
-    if not is_direct:
+    if request.param != "direct":
         monkeypatch.setattr(direct_commit, "can_commit", lambda *_, **__: False)
-    storage = Storage(lake.uri)
+    return lake
+
+
+def test_a_commit_says_all_of_a_change(grown):
+    """Whoever makes it: numbers that do not grow, or are not there, would hide what others wrote."""
+    storage = Storage(grown.uri)
     number = Snapshot.open(storage).transaction(commits.app_of("x"))
     change = commits.Change(
         {"x": number, "y": None}, [], transaction=("mine", 5), counters={"count": (None, 7)}
     )
     after = commits.commit(storage, change)
-    said = [line["txn"] for line in newest_lines(lake) if "txn" in line]
+    said = [line["txn"] for line in newest_lines(grown) if "txn" in line]
     want = {commits.app_of("x"): number + 1, commits.app_of("y"): 1, "mine": 5, "count": 7}
     assert {txn["appId"]: txn["version"] for txn in said} == want
     assert all(txn["lastUpdated"] > 0 for txn in said)  # without it, Spark may drop it
     assert after.transactions([*want]) == want
 
 
-@pytest.mark.parametrize("is_direct", [True, False])
-def test_rows_that_only_move_are_no_change_of_data(lake, monkeypatch, is_direct):
+def test_rows_that_only_move_are_no_change_of_data(grown):
     """A reader of the change data would otherwise take all of them for new."""
-    lake.write("x", np.arange(3))
-    lake.write("x", np.arange(3), mode="append")
-    if not is_direct:
-        monkeypatch.setattr(direct_commit, "can_commit", lambda *_, **__: False)
-    lake.optimize()
-    files = [said for line in newest_lines(lake) for kind, said in line.items() if "path" in said]
+    grown.optimize()
+    files = [said for line in newest_lines(grown) for kind, said in line.items() if "path" in said]
     assert [file["dataChange"] for file in files] == [False] * 3
