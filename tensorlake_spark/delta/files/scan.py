@@ -303,8 +303,10 @@ def read(
         Takes a RecordBatch; what it returns is collected, in any order.
     progress : callable, optional
         Called with the bytes of every piece that is done.
-    one_by_one, job_bytes
+    one_by_one : bool
         See `each_piece`.
+    job_bytes : int
+        Of a piece, about, all of which is one batch: a caller who wants few rows of it takes more at a time.
 
     Raises
     ------
@@ -316,7 +318,10 @@ def read(
         with of_file:
             return [visit(batch) for batch in batches]
 
-    out = each_piece(snapshot, read_plan, columns, each, progress, job_bytes, one_by_one=one_by_one)
+    out = each_piece(
+        snapshot, read_plan, columns, each, progress, job_bytes,
+        one_by_one=one_by_one, batch_bytes=job_bytes,
+    )  # fmt: skip
     return [*chain(*out)]
 
 

@@ -2,10 +2,14 @@
 
 from itertools import groupby
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tensorlake_spark.delta.files import scan
 from tensorlake_spark.delta.files.scan import ScanPiece, _runs
+from tensorlake_spark.indexing import select
+from tensorlake_spark.threads import THREADS
 
 sizes = st.lists(st.lists(st.integers(1, 1000), min_size=1, max_size=30), min_size=1, max_size=3)
 
@@ -35,3 +39,15 @@ def test_ten_and_a_half_row_groups_are_no_sixth_run():
     groups = [ScanPiece("a", (n,), 18, 7) for n in range(10)] + [ScanPiece("a", (10,), 9, 7)]
     assert [len(run[0].row_groups) for run in _runs(groups, 4, 1)] == [3, 2, 3, 3]
     assert _runs([], 4, 1) == []
+
+
+def test_what_a_thread_takes_at_a_time_is_one_batch(lake):
+    noise = np.random.default_rng(0).integers(0, 256, (20, 1 << 20), np.uint8)
+    lake.write("x", noise, codec="raw", block_shape=(1, 1 << 20))
+    snapshot = lake._snapshot()
+    plan = scan.plan(snapshot, "x", select((), noise.shape), ["values"])
+    seen = scan.read(
+        snapshot, plan, ["values"], lambda batch: batch.num_rows, job_bytes=4 * scan.JOB_BYTES
+    )
+    assert sum(seen) == len(noise)
+    assert len(seen) <= THREADS
