@@ -21,7 +21,9 @@ import pytest
 
 from tensorlake_spark.errors import TensorLakeError
 from tensorlake_spark.indexing import Box, select, select_points
+from tensorlake_spark.kernel_switch import choice
 from tensorlake_spark.layouts import LAYOUTS, layout_of
+from tensorlake_spark.layouts.coding import codec as codecs
 from tensorlake_spark.layouts.sparse import element_runs as runs
 from tensorlake_spark.rows.checksum import crc_of
 from tensorlake_spark.rows.row import SCHEMA, data_batch
@@ -38,6 +40,9 @@ FEWER = (
     "int8+lorenzo+zigzag+nibbles+zstd", "error(0.25)+shuffle+zstd", "split+zstd", "cast(bfloat16)+zstd",
 )  # fmt: skip
 """Codecs of dense chunks that are damaged."""
+FAST = {"TENSORLAKE_KERNELS": "fast", "NUMBA_DISABLE_JIT": "0"}
+COMPILED = ("ftsf", "bsgs", "window")
+"""Layouts that compiled loops decode, which hold no index against its bounds."""
 PAYLOADS = ("index", "values", "params", "nnz", "codec", "lo", "hi")
 
 
@@ -46,13 +51,23 @@ def test_damaged_rows(name):
     run(name, 500)
 
 
+def test_damaged_rows_in_compiled_loops():
+    run("bsgs", 500, **FAST)
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_ten_thousand_damaged_rows(name):
     run(name, 10_000)
 
 
-def run(name, cases):
+@pytest.mark.soak
+@pytest.mark.parametrize("name", COMPILED)
+def test_ten_thousand_damaged_rows_in_compiled_loops(name):
+    run(name, 10_000, **FAST)
+
+
+def run(name, cases, **more):
     quiet = {
         "MALLOC_ARENA_MAX": "1",
         "ARROW_DEFAULT_MEMORY_POOL": "system",
@@ -61,7 +76,7 @@ def run(name, cases):
     seed = str(int.from_bytes(os.urandom(4), "little"))
     done = subprocess.run(
         [sys.executable, __file__, name, str(cases), seed],
-        capture_output=True, text=True, timeout=60 + cases, env={**os.environ, **quiet},
+        capture_output=True, text=True, timeout=60 + cases, env={**os.environ, **quiet, **more},
     )  # fmt: skip
     assert done.returncode == 0, f"seed {seed}: {done.stdout[-3000:]}{done.stderr[-3000:]}"
 
@@ -346,6 +361,8 @@ def vm_bytes():
 def main(name, cases, seed):
     warnings.simplefilter("error")
     runs.RUN = 100
+    if choice() == "fast":
+        codecs._SHORT_BLOCK = 0  # small blocks go through loops too
     real = list(tensors(name))
     rng = np.random.default_rng(seed)
     for spec, rows in real:
