@@ -89,14 +89,16 @@ def sampled(weights: pa.Array, count: int, replace: bool, seed: int) -> Array:
         return some
     check_rows("SAMPLE BY", count if replace else 0)
     rng = np.random.default_rng(seed)
-    p = given[some] / given[some].sum()
+    p = np.ldexp(given[some], -np.frexp(given.max())[1])  # by a power of two: now the sum is finite
+    p /= p.sum()
     if replace:
         ends = np.cumsum(p)
         drawn = np.searchsorted(ends, rng.random(count) * ends[-1], side="right")
         chosen: Array = some[np.minimum(drawn, len(some) - 1)]
         return chosen
     # The rows with the least arrival times of clocks that tick at the rate of their weights.
-    times = rng.exponential(size=len(some)) / p
+    with np.errstate(over="ignore", divide="ignore"):  # what is infinite comes last
+        times = rng.exponential(size=len(some)) / p
     rest: Array = some[np.argsort(times, kind="stable")[:count]]
     return rest
 

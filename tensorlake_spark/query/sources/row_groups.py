@@ -140,7 +140,8 @@ def _value(node: Any, parameters: Mapping[str, Any]) -> Any:
         return _value(node.this, parameters)
     if isinstance(node, exp.Neg):
         found = _value(node.this, parameters)
-        return None if found is None or isinstance(found, str) else -found
+        # Not -found, which rounds to 28 digits: DuckDB compares with 38 of them.
+        return None if found is None or isinstance(found, str) else found.copy_negate()
     if isinstance(node, exp.Placeholder):
         given = parameters.get(node.name)
         given = given.item() if isinstance(given, np.generic) else given

@@ -22,12 +22,14 @@ def test_zeros_of_both_signs_and_all_nan_lie_together(kind):
     assert arranged(table, ["a"]).tolist() == [0, 2, 5, 1, 3, 6, 4, 7]
 
 
-def test_weights():
-    drawn = sampled(pa.array([0, 1, 3, None], pa.float32()), 8000, True, 5)
+@pytest.mark.parametrize("unit", [1.0, 5e307, 1e-320])
+def test_weights(unit):
+    drawn = sampled(pa.array([0.0, unit, 3 * unit, None]), 8000, True, 5)
     assert np.allclose(np.bincount(drawn, minlength=4) / 8000, [0, 0.25, 0.75, 0], atol=0.02)
-    firsts = [int(sampled(pa.array([1, 3]), 1, False, seed)[0]) for seed in range(600)]
+    firsts = [int(sampled(pa.array([unit, 3 * unit]), 1, False, seed)[0]) for seed in range(600)]
     assert np.mean(firsts) == pytest.approx(0.75, abs=0.06)
     assert sorted(sampled(pa.array([True, False, True]), 9, False, 0)) == [0, 2]
+    assert sorted(sampled(pa.array([1.0, 5e-324]), 9, False, 0)) == [0, 1]
     assert len(sampled(pa.array([], pa.int32()), 5, True, 0)) == 0
 
 

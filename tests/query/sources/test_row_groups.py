@@ -177,6 +177,16 @@ def test_files_are_ruled_out_by_the_bounds_of_the_log(parts, condition, files, m
     assert parts.query(sql, parameters=given).to_arrow().equals(small)
 
 
+def test_digits_of_a_negative_number_are_not_rounded_away(tmp_path):
+    ds = tl.dataset(str(tmp_path / "ds"), {"n": "int32"})
+    for value in (-6, -5, -4):
+        ds.extend({"n": [value]})
+    nines = "-4." + 32 * "9"
+    assert ds.query(f"SELECT n FROM dataset WHERE n < {nines}")["n"].tolist() == [-6, -5]
+    ones = "-5." + 31 * "0" + "1"
+    assert ds.query(f"SELECT n FROM dataset WHERE n > {ones}")["n"].tolist() == [-5, -4]
+
+
 def test_files_of_several_selects(parts):
     both = "SELECT n FROM dataset WHERE n = 3 UNION ALL SELECT n FROM dataset WHERE n = 44"
     assert files_of(parts, both) == [0, 4, 5]
