@@ -11,6 +11,7 @@ from feature_examples import files_of, wide
 import tensorlake_spark as tl
 from tensorlake_spark.columns.feature_cut import unchanged
 from tensorlake_spark.columns.feature_table import FeatureTable
+from tensorlake_spark.writing import overlay
 
 
 def live(lake):
@@ -100,6 +101,22 @@ def test_any_changes_one_after_the_other(lake, rows, seed):
     assert tl.open(lake.uri).features("w").read().equals(want.combine_chunks())
 
 
+def test_a_drop_leaves_other_tensors_of_a_file_and_holds_after_a_change_of_metadata(
+    lake, monkeypatch
+):
+    monkeypatch.setattr(overlay, "SMALL_BYTES", 0)
+    lake.write("beside", np.arange(10))
+    table = wide(40, rows=3)
+    lake.features("w").write(table)
+    lake.optimize()  # one file has all of them
+    names = table.column_names
+    lake.features("w").deprecate(["f3"]).drop(names[32:])
+    again = tl.open(lake.uri)
+    assert again.features("w").read().equals(table.drop_columns(["f3", *names[32:]]))
+    assert np.array_equal(again["beside"][...], np.arange(10))
+    assert lake.check().ok
+
+
 def test_a_drop_beside_an_optimisation_is_made_anew(lake, monkeypatch):
     features = lake.features("w").write(wide(40, rows=5000))
     features.append(wide(40, rows=5000))
@@ -138,3 +155,6 @@ def test_unchanged_counts_whole_blocks():
     assert unchanged(spec(50), kept()) == 50
     assert unchanged(spec(50, ((0,), (0, 40))), kept(45)) == 40
     assert unchanged(spec(50), np.array([0, 2, 1])) == 0
+    swapped = kept()
+    swapped[[3, 40]] = swapped[[40, 3]]
+    assert unchanged(spec(50), swapped) == 0

@@ -32,8 +32,10 @@ def test_arrays_become_columns_with_their_nulls(dtype):
     nulls = np.zeros((2, 11), bool)
     nulls[1, ::3] = True
     one, two = arrow_columns(values, nulls, dtype, [None, None])
-    for column in (one, two):
+    plain = arrow_columns(values, None, dtype, [None, None])
+    for column in (one, two, *plain):
         column.validate(full=True)
+    assert [column.to_pylist() for column in plain] == values.tolist()
     assert one.null_count == 0
     assert one.to_pylist() == values[0].tolist()
     assert two.to_pylist() == [None if n else v for v, n in zip(values[1].tolist(), nulls[1])]
