@@ -133,7 +133,7 @@ def parameter_value(name: str, value: Any) -> Any:
     Raises
     ------
     InvalidQueryError
-        If it is neither a number, text, truth, moment, array, nor a list of these.
+        If it is neither a number, text, truth, moment, array, nor a list of these, or is masked somewhere.
 
     Examples
     --------
@@ -142,6 +142,10 @@ def parameter_value(name: str, value: Any) -> Any:
     """
     if value is None or isinstance(value, (bool, int, float, complex, str, np.generic)):
         return value
+    if np.ma.is_masked(value):
+        raise InvalidQueryError(
+            f"the parameter :{name} is masked in some places; fill them, as value.filled(0) does"
+        )
     try:
         array = np.asarray(value)
     except ValueError:

@@ -16,6 +16,7 @@ from sqlglot import exp
 from tensorlake_spark.datasets.types.tensors import Embedding, Tensor
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
 from tensorlake_spark.query.functions.registry import find
+from tensorlake_spark.query.functions.tree_names import parameter_value
 from tensorlake_spark.query.nearest.vector_blocks import VectorBlock, blocks_of, buffers, is_kept
 from tensorlake_spark.query.planning.plan import Best, Computed
 from tensorlake_spark.query.sources.source_columns import TensorLeaf
@@ -70,10 +71,12 @@ def question_of(computed: Computed, parameters: Mapping[str, Any]) -> VectorQues
     kind = leaf.source.dataset.schema[leaf.column]
     if kind.apart or not isinstance(kind, (Embedding, Tensor)) or getattr(kind, "quantize", None):
         return None
-    try:
-        vector = np.asarray(parameters[sides[1].name], np.float32)
-    except (TypeError, ValueError):
+    name = sides[1].name
+    given = np.asarray(parameter_value(name, parameters[name]))
+    if given.dtype.kind not in "biuf":
         return None
+    with np.errstate(over="ignore"):  # what is infinite then goes the plain way
+        vector = given.astype(np.float32)
     if kind.fixed() != ("float32", vector.shape) or vector.ndim != 1:
         return None
     square = float(vector.astype(np.float64) @ vector.astype(np.float64))

@@ -45,3 +45,10 @@ def test_lists_become_arrays(value):
 def test_values_that_parameters_cannot_have(value):
     with pytest.raises(InvalidQueryError, match="the parameter :v is"):
         parameter_value("v", value)
+
+
+def test_masked_arrays_are_filled_first():
+    masked = np.ma.masked_array([1, 2], [False, True])
+    with pytest.raises(InvalidQueryError, match="masked in some places"):
+        parameter_value("v", masked)
+    assert parameter_value("v", masked.filled(0)).tolist() == [1, 0]

@@ -166,12 +166,21 @@ def test_few_nulls_do_not_slow_the_others(tmp_path):
     [
         ("SELECT n FROM dataset ORDER BY l2_distance(e, :q) LIMIT 5", np.zeros(3)),
         ("SELECT n FROM dataset ORDER BY l2_distance(e, :q) LIMIT 5", np.full(SIZE, np.nan)),
+        ("SELECT n FROM dataset ORDER BY l2_distance(e, :q) LIMIT 5", np.full(SIZE, 1e300)),
+        ("SELECT n FROM dataset ORDER BY l2_distance(e, :q) LIMIT 5", np.full(SIZE, 1j)),
         ("SELECT n FROM dataset ORDER BY l2_distance(e * 2, :q) LIMIT 5", np.zeros(SIZE)),
         ("SELECT n FROM dataset ORDER BY array_sum(e) LIMIT 5", np.zeros(SIZE)),
     ],
 )
 def test_other_questions_go_the_plain_way(ds, sql, q):
     assert asked(ds, sql, q) is None
+
+
+def test_a_vector_that_is_none_is_refused(ds):
+    sql = "SELECT n FROM dataset ORDER BY l2_distance(e, :q) LIMIT 5"
+    for q in ([10**400] * SIZE, np.ma.masked_less(np.arange(SIZE), 1)):
+        with pytest.raises(tl.InvalidQueryError, match="the parameter :q is"):
+            len(ds.query(sql, parameters={"q": q}))
 
 
 def test_nulls_and_infinities_go_the_plain_way(tmp_path):
