@@ -56,9 +56,7 @@ def question_of(computed: Computed, parameters: Mapping[str, Any]) -> VectorQues
     if not isinstance(node, exp.Anonymous) or len(node.expressions) != 2:
         return None
     function = find(node.name)
-    if function is None or function.users:
-        return None
-    if function.name not in ("l2_distance", "dot", "cosine_similarity"):
+    if function is None or function.name not in ("l2_distance", "dot", "cosine_similarity"):
         return None
     sides = (
         node.expressions if isinstance(node.expressions[0], exp.Column) else node.expressions[::-1]

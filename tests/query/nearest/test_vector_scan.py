@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from marked_samples import mark
 
 import tensorlake_spark as tl
 from tensorlake_spark import types
@@ -143,6 +144,18 @@ def test_deleted_and_later_samples_and_other_columns(tmp_path, monkeypatch):
     assert any("IN (" in one for one in view.explain().statements)  # the other columns of few rows
 
 
+def test_a_sample_that_a_deletion_vector_hides_is_not_near(tmp_path):
+    found = np.random.default_rng(8).normal(size=(40, 8)).astype("f4")
+    ds = tl.dataset(str(tmp_path / "ds"), {"e": types.Embedding(8)})
+    ds.extend({"e": found})
+    mark(ds.stored.snapshot.storage, 17)
+    ds.refresh()
+    assert ds.stored.is_marked(0)
+    sql = "SELECT sid FROM dataset ORDER BY l2_distance(e, :q) LIMIT 2"
+    near = np.argsort(((found - found[17]) ** 2).sum(1))
+    assert ds.query(sql, parameters={"q": found[17]})["sid"].tolist() == near[1:3].tolist()
+
+
 def test_few_nulls_do_not_slow_the_others(tmp_path):
     rng = np.random.default_rng(7)
     found = rng.normal(size=(4000, 8)).astype("f4")
@@ -170,6 +183,8 @@ def test_few_nulls_do_not_slow_the_others(tmp_path):
         ("SELECT n FROM dataset ORDER BY l2_distance(e, :q) LIMIT 5", np.full(SIZE, 1j)),
         ("SELECT n FROM dataset ORDER BY l2_distance(e * 2, :q) LIMIT 5", np.zeros(SIZE)),
         ("SELECT n FROM dataset ORDER BY array_sum(e) LIMIT 5", np.zeros(SIZE)),
+        ("SELECT n FROM dataset ORDER BY iou(e, :q) LIMIT 5", np.zeros(SIZE)),
+        ("SELECT n FROM dataset ORDER BY l2_distance(e, e) LIMIT 5", np.zeros(SIZE)),
     ],
 )
 def test_other_questions_go_the_plain_way(ds, sql, q):
