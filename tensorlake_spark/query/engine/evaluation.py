@@ -82,9 +82,11 @@ class Evaluation:
     def _leaf(self, leaf: Leaf, table: pa.Table, key: Any, memory: BatchBuffers | None) -> Any:
         if isinstance(leaf, TensorLeaf):
             sids = table.column(leaf.key[1]).combine_chunks()
-            return tensor_values(leaf, _one(sids), key, self.counts, memory)
+            return tensor_values(leaf, in_one_piece(sids), key, self.counts, memory)
         if isinstance(leaf, ScalarLeaf):
-            return operand_values(_one(table.column(leaf.ref[1]).combine_chunks()), leaf.type)
+            return operand_values(
+                in_one_piece(table.column(leaf.ref[1]).combine_chunks()), leaf.type
+            )
         if isinstance(leaf, CollectedLeaf):
             return self._collected(leaf.lazy, table)
         if isinstance(leaf, ItemLeaf):
@@ -100,7 +102,7 @@ class Evaluation:
         arrays = {}
         ends = np.zeros(1, np.int64)
         for ref in lazy.refs():
-            lists = _one(table.column(ref[1]).combine_chunks())
+            lists = in_one_piece(table.column(ref[1]).combine_chunks())
             arrays[ref[1]] = lists.flatten()
             counts = np.asarray(
                 pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
@@ -325,7 +327,8 @@ def _placing(lazy: Lazy, table: pa.Table) -> Callable[[int], str]:
     return place
 
 
-def _one(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+def in_one_piece(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array; of no rows it may have no piece."""
     if not isinstance(array, pa.ChunkedArray):
         return array
     return (

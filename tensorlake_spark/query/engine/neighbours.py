@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tensorlake_spark.query.engine.all_samples import FEW, rows_of, source_of_all
-from tensorlake_spark.query.engine.evaluation import Evaluation, joined, one_a_row
+from tensorlake_spark.query.engine.evaluation import Evaluation, in_one_piece, joined, one_a_row
 from tensorlake_spark.query.nearest.vector_scan import VectorQuestion, candidates, question_of
 from tensorlake_spark.query.planning.plan import Best, Computed, Step
 
@@ -34,7 +34,7 @@ def best_rows(evaluation: Evaluation, computed: Computed, table: pa.Table, best:
     """
     question = question_of(computed, evaluation.parameters)
     if question is not None:
-        chosen = _near(evaluation, question, _array(table.column(question.leaf.key[1])), best)
+        chosen = _near(evaluation, question, in_one_piece(table.column(question.leaf.key[1])), best)
         if chosen is not None:
             table = table.take(pa.array(chosen))
     return ranked(evaluation, computed, table, best)
@@ -172,17 +172,9 @@ def kept(values: pa.Array, best: Best) -> np.ndarray:
     return np.sort(np.concatenate([below, equal[: best.count - len(below)]]))
 
 
-def _array(column: Any) -> pa.Array:
-    if isinstance(column, pa.ChunkedArray):
-        return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
-    return column
-
-
 def _merged(
     rows: list[np.ndarray], parts: list[pa.Array], computed: Computed, best: Best
 ) -> tuple[list[np.ndarray], list[pa.Array]]:
-    whole = joined(parts, computed).combine_chunks()
-    if isinstance(whole, pa.ChunkedArray):
-        whole = pa.concat_arrays(whole.chunks)
+    whole = in_one_piece(joined(parts, computed))
     places = kept(whole, best)
     return [np.concatenate(rows)[places]], [whole.take(pa.array(places))]

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from tensorlake_spark.errors import InvalidQueryError
 from tensorlake_spark.query.engine.duckdb_session import DuckSession
-from tensorlake_spark.query.engine.evaluation import Evaluation
+from tensorlake_spark.query.engine.evaluation import Evaluation, in_one_piece
 from tensorlake_spark.query.engine.neighbours import best_of_all, best_rows
 from tensorlake_spark.query.engine.row_orders import arranged, expanded, sampled, split
 from tensorlake_spark.query.functions.tree_names import REMAINDERS, remainder_by_zero
@@ -90,15 +90,13 @@ class PlanRun:
             table = self._expanded(step.expand, table)
         if step.sample is not None:
             count = table.num_rows if step.sample.count is None else step.sample.count
-            weights = table.column(step.sample.weight).combine_chunks()
-            drawn = sampled(_array(weights), count, step.sample.replace, self.plan.seed)
+            weights = in_one_piece(table.column(step.sample.weight))
+            drawn = sampled(weights, count, step.sample.replace, self.plan.seed)
             table = table.take(pa.array(drawn))
         if step.arrange:
             table = table.take(pa.array(arranged(table, step.arrange)))
         if step.lengths:
-            rows, items = split(
-                [_array(table.column(name).combine_chunks()) for name in step.lengths]
-            )
+            rows, items = split([in_one_piece(table.column(name)) for name in step.lengths])
             table = table.take(pa.array(rows)).append_column("item", pa.array(items))
         return table
 
@@ -211,12 +209,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
     return value
-
-
-def _array(column: Any) -> pa.Array:
-    if isinstance(column, pa.ChunkedArray):
-        return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    return column
 
 
 __all__ = ["PlanRun", "duckdb_sql", "pc"]

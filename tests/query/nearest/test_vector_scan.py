@@ -57,6 +57,12 @@ def test_answers_are_those_of_all_distances(ds, vectors, function, where, monkey
     assert np.allclose(keys[fast], keys[best], rtol=1e-6, atol=1e-6)
 
 
+def test_no_sample_is_nearest_where_none_is_chosen_from(ds, vectors):
+    for select in ("n", "n, l2_distance(e, :q) AS d"):
+        sql = f"SELECT {select} FROM dataset WHERE n > 10 ORDER BY l2_distance(e, :q) LIMIT 3"
+        assert ds.query(sql, parameters={"q": vectors[3]}).to_arrow().num_rows == 0
+
+
 def test_few_rows_are_read_alone(ds, vectors):
     sql = "SELECT n FROM dataset WHERE n = 3 ORDER BY l2_distance(e, :q) LIMIT 5"
     view = ds.query(sql, parameters={"q": vectors[3]})
