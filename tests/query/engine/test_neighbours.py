@@ -9,13 +9,18 @@ from tensorlake_spark.query.engine.neighbours import kept
 from tensorlake_spark.query.planning.plan import Best
 
 
+@pytest.mark.parametrize("nulls", [0, 0.1])
+@pytest.mark.parametrize("dtype", ["f8", "u1", "i1"])
 @pytest.mark.parametrize("descending", [False, True])
-@pytest.mark.parametrize("count", [0, 1, 7, 99, 200])
-def test_the_kept_have_all_the_best(count, descending):
+@pytest.mark.parametrize("count", [0, 1, 7, 88, 99, 200])
+def test_the_kept_have_all_the_best(count, descending, dtype, nulls):
     rng = np.random.default_rng(count)
-    values = rng.integers(0, 9, 100).astype("f8")
-    values[::11] = np.nan
-    array = pa.array(values, mask=rng.random(100) < 0.1)
+    values = rng.integers(0, 9, 100).astype(dtype)
+    if dtype == "f8":
+        values[::11], values[5::11] = np.nan, rng.choice([-np.inf, np.inf], 9)
+    elif dtype == "i1":
+        values[::11] = -128
+    array = pa.array(values, mask=rng.random(100) < nulls)
     found = kept(array, Best(count, descending))
     assert (np.diff(found) > 0).all()
 

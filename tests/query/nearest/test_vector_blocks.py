@@ -17,7 +17,7 @@ def vectors():
 @pytest.fixture
 def stored(tmp_path, vectors, monkeypatch):
     monkeypatch.setattr(vector_blocks, "_ROWS", 700)
-    monkeypatch.setattr(vector_blocks, "_PIECE", 100 * 30)
+    monkeypatch.setattr(vector_blocks, "_PIECE", 100 * 29)
     ds = tl.dataset(str(tmp_path / "ds"), {"note": "string", "e": types.Embedding(24)})
     for first in range(0, 3000, 600):
         part = vectors[first : first + 600]

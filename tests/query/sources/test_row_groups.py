@@ -60,7 +60,7 @@ def rows_of(ds, sql, **parameters):
     [
         "n = 17", "n > 390.5", "17 >= n", "n BETWEEN 100 AND 110", "n IN (5, 9, 7)", "s = 't0300'", "s < 't0004'",
         "f = 0.1", "f <= 0.3", "f < 0.7 AND n < 6", "d = 0.3", "d BETWEEN 0.1 AND 0.3", "n > 390 AND s > 't0395'",
-        "sid > 395", "n = -5", "(n < 2)",
+        "sid > 395", "n = -5", "(n < 2)", "n = (17)",
     ],
 )  # fmt: skip
 def test_fewer_rows_are_read_and_all_that_are_wanted(ds, condition):
@@ -76,6 +76,7 @@ def test_fewer_rows_are_read_and_all_that_are_wanted(ds, condition):
     [
         "n + 0 = 17", "n > 390 OR n < 2", "n <> 5", "NOT n > 3", "n IS NULL", "n::varchar = '17'",
         "n = (SELECT max(n) FROM dataset)", "n > 1e300", "n NOT IN (1, 2)", "n BETWEEN SYMMETRIC 9 AND 2", "n IN (5, '7')",
+        "n = '17'", "f = '0.5'", "n > -'5'", "n = '17' AND f > '1'",
     ],
 )  # fmt: skip
 def test_all_is_read_where_nothing_is_sure(ds, condition):
@@ -93,6 +94,8 @@ def test_several_selects_and_joins(ds):
     read = rows_of(ds, both)
     assert {0, 1, 2, 397, 398, 399} <= set(read)
     assert len(read) < COUNT / 2
+    first, last = both.split(" UNION ALL ")
+    assert rows_of(ds, f"{last} UNION ALL {first}") == read == sorted(read)
     left = "SELECT a.n FROM dataset a LEFT JOIN dataset b ON a.n = b.n + 1 WHERE b.n = 350"
     assert ds.query(left)["n"].tolist() == [351]
     assert len(rows_of(ds, left)) == COUNT - 2  # of the other side all
