@@ -95,12 +95,12 @@ def test_one_split_reads_few_blocks_at_a_time():
 
 
 def test_what_fits_into_the_buffer_is_a_true_shuffle_whatever_the_blocks():
-    """Position 0 is equally often in each fifth of the sequence."""
-    places = [
-        int(np.argmin(BlockShuffle(even(50, 10), key, 50, 5).at(0, 50))) for key in range(2000)
-    ]
-    times = np.bincount(np.array(places) // 10, minlength=5)
+    """Position 0 is equally often in each fifth of the sequence, and position 1 of its block does not follow it."""
+    orders = [BlockShuffle(even(50, 10), key, 50, 5).at(0, 50) for key in range(2000)]
+    places, others = np.argsort(orders, axis=1)[:, :2].T
+    times = np.bincount(places // 10, minlength=5)
     assert (np.abs(times - 400) < 5 * np.sqrt(320)).all()
+    assert np.mean(places % 5 == others % 5) == pytest.approx(9 / 49, abs=0.05)
 
 
 def test_more_splits_than_samples():
