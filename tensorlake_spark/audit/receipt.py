@@ -258,7 +258,7 @@ def verify_receipt(text: str, key: bytes | None = None) -> PurgeReceipt:
         receipt = PurgeReceipt(**fields)
     except InvalidOptionError:
         raise
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise InvalidOptionError(
             f"the text is no receipt of a purge: {why}; give what receipt.to_json() returned, unchanged"

@@ -83,7 +83,9 @@ def test_one_of_format_1_lists_no_written_files():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "{}", '{"receipt": {"format": 2}, "seal": ""}', "null"]
+    "text",
+    ["", "{", "[]", "{}", '{"receipt": {"format": 2}, "seal": ""}', "null", "[" * 10**5],
+    ids=range(7),
 )
 def test_what_is_no_receipt(text):
     with pytest.raises(tl.InvalidOptionError, match="the text is no receipt of a purge"):

@@ -128,7 +128,7 @@ class Lineage:
                 tuple(said["computed"]),
                 said["file"],
             )
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise CorruptDataError(
                 f"the table's property {PROPERTY} is {text[:80]!r}, which is not a lineage; another program wrote it"
             ) from error

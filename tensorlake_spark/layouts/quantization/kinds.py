@@ -112,7 +112,7 @@ def quantization_of(given: Any) -> Quantization | None:
     if isinstance(value, str) and value.lstrip().startswith("{"):
         try:
             value = json.loads(value)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidOptionError(
                 f'quantize={given!r:.200} is not JSON ({error}); write it as {{"error": 0.001}}'
             ) from error

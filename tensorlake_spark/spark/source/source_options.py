@@ -301,7 +301,7 @@ def _names(text: str) -> tuple[str, ...]:
     if text.lstrip().startswith("["):
         try:
             found = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidOptionError(f"option columns={text!r:.200} is not JSON: {error}") from None
         if all(isinstance(name, str) for name in found):
             return tuple(found)
@@ -354,8 +354,8 @@ def _json(options: Mapping[str, str], name: str) -> dict[str, Any]:
     text = options.get(name, "{}")
     try:
         value = json.loads(text)
-    except ValueError as error:
-        raise InvalidOptionError(f"option {name}={text!r} is not JSON: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise InvalidOptionError(f"option {name}={text!r:.200} is not JSON: {error}") from None
     if not isinstance(value, dict):
         raise InvalidOptionError(f"option {name}={text!r} is not a JSON object")
     return value

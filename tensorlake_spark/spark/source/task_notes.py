@@ -76,7 +76,7 @@ class Resumption:
             if not (folder.replace("-", "").isalnum() and look.isalnum()):
                 raise ValueError(folder)
             return cls(folder, look, numbers, reused, int(found["place"]))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise InvalidOptionError(
                 f"option resumption={text[:80]!r} is not what jobs/ingest.py --resume makes: {error!r}"
             ) from None

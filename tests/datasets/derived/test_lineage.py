@@ -40,7 +40,9 @@ def test_it_is_read_as_it_was_written():
     assert Lineage.from_json(json.dumps(later)) == SAID
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"sources": 5}', '{"sources": [{}]}'])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"sources": 5}', '{"sources": [{}]}', "[" * 10**5], ids=range(6)
+)
 def test_what_is_none(text):
     with pytest.raises(CorruptDataError, match="is not a lineage"):
         Lineage.from_json(text)

@@ -56,6 +56,11 @@ def test_what_is_no_quantisation_is_refused(given, words):
     assert words in str(caught.value)
 
 
+def test_what_is_nested_too_deeply_is_refused():
+    with pytest.raises(InvalidOptionError, match="is not JSON"):
+        quantization_of('{"a":' * 10**5)
+
+
 @pytest.mark.parametrize("dtype", ["int32", "bool", "complex64", "datetime64[s]", "uint8"])
 def test_only_floats_are_quantised(dtype):
     with pytest.raises(InvalidOptionError, match=r"is not for dtype .*float16, bfloat16, float32, float64"):  # fmt: skip

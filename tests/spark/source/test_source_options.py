@@ -49,6 +49,18 @@ def test_batches_that_make_no_sense(tmp_path, name, number, says):
     assert not (tmp_path / "lake").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("attrs", "is not JSON"), ("labels", "is not JSON"), ("resumption", "is not what jobs/")],
+)
+def test_json_that_is_nested_too_deeply(name, says):
+    with pytest.raises(tl.InvalidOptionError, match=says) as caught:
+        SparkWriteOptions.parse({"path": "/", name: "[" * 10**5})
+    assert len(str(caught.value)) < 500
+    with pytest.raises(tl.InvalidOptionError, match="is not JSON"):
+        ReadOptions.parse({"path": "/", "id": "x", "view": "features", "columns": "[" * 10**5})
+
+
 def test_a_number_of_another_tensor_is_told(tmp_path):
     save(tmp_path, id="photos", txnAppId="nightly", txnVersion=1)
     save(tmp_path, id="photos", txnAppId="nightly", txnVersion=1)
