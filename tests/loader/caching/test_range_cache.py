@@ -62,6 +62,14 @@ def ended(process):
 # ------------------------------------------------------------------------------ one process
 
 
+def test_no_file_stays_open(folder):
+    cache, fetch = RangeCache(folder, 20 * SIZE), Fetch()
+    opened = os.listdir("/proc/self/fd")
+    for number in (*range(30), 1):  # more than there is room for
+        assert bytes(cache.get(key(number), fetch(number))) == content(number)
+    assert len(os.listdir("/proc/self/fd")) == len(opened)
+
+
 def test_a_range_is_fetched_once(folder):
     cache, fetch = RangeCache(folder, 10**6), Fetch()
     for _ in range(3):
