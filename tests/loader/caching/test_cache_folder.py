@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.loader.caching.cache_folder import MARK, CacheFolder
 
 
@@ -30,6 +31,20 @@ def put(folder, size, name):
 
 def test_it_has_a_mark(folder):
     assert (folder.path / MARK).is_file()
+
+
+def test_it_is_made_with_the_folders_above_it_and_begins_empty(tmp_path):
+    CacheFolder(tmp_path / "a" / "b", 100)
+    assert [*(tmp_path / "a" / "b" / "new").iterdir()] == []
+
+
+def test_one_name_that_is_not_of_a_cache_is_enough_to_refuse_a_folder(tmp_path):
+    (tmp_path / "ranges" / "ab").mkdir(parents=True)
+    (tmp_path / "ranges" / "letters.txt").write_text("mine")
+    with pytest.raises(InvalidOptionError, match="and no cache"):
+        CacheFolder(tmp_path, 100)
+    (tmp_path / "ranges" / "letters.txt").unlink()
+    CacheFolder(tmp_path, 100)  # what is left over of one
 
 
 def test_a_lock_is_held_by_one(folder):
