@@ -30,6 +30,9 @@ from tensorlake_spark.writing.source import Source
 if TYPE_CHECKING:
     import pandas as pd
 
+_SHOWN = 60
+"""Tensors that a notebook shows of a lake: as many rows as pandas shows of a table."""
+
 
 def open(  # noqa: A001 - tl.open() is the door's name
     uri: str | os.PathLike[str],
@@ -130,6 +133,9 @@ class TensorLake(Upkeep, Versions, Changes):
             Columns ``id, shape, dtype, layout, block_shape, codec, axes, nnz, nbytes, stored_bytes,
             rows, attrs``. Sizes are in bytes.
         """
+        return self._catalog()
+
+    def _catalog(self, most: int | None = None) -> pd.DataFrame:
         import pandas as pd  # late: it takes longer to import than all the rest
 
         columns = [
@@ -143,7 +149,7 @@ class TensorLake(Upkeep, Versions, Changes):
                 m.spec.codec, m.spec.axes, m.totals.nnz, m.spec.nbytes, m.totals.nbytes,
                 m.totals.rows, dict(m.spec.attrs),
             )
-            for m in (catalog.metas(snapshot) if snapshot is not None else ())
+            for m in (catalog.metas(snapshot, most) if snapshot is not None else ())
         ]  # fmt: skip
         table: pd.DataFrame = pd.DataFrame(rows, columns=columns)
         return table
@@ -253,9 +259,11 @@ class TensorLake(Upkeep, Versions, Changes):
         return f"TensorLake({self.uri!r}, version={version}, tensors={len(self)})"
 
     def _repr_html_(self) -> str:
-        table = self.catalog()
+        table = self._catalog(_SHOWN)
         shown = table[["id", "shape", "dtype", "layout"]].assign(
             memory=table["nbytes"].map(size_text), stored=table["stored_bytes"].map(size_text)
         )
         body: str = shown.to_html(index=False)
-        return f"<b>{html.escape(self.uri)}</b>, version {self.version}" + body
+        left = len(self) - len(table)
+        more = f"{left:,} more tensors; lake.catalog() has them all" if left > 0 else ""
+        return f"<b>{html.escape(self.uri)}</b>, version {self.version}{body}{more}"

@@ -461,6 +461,17 @@ def test_how_references_show_themselves(lake):
     assert repr(ref).startswith("TensorRef('x', shape=(3, 4), dtype=float64, layout='ftsf'")
     assert "&lt;b&gt;" in ref._repr_html_()
     assert "<table" in lake._repr_html_()
+    assert "more" not in lake._repr_html_()
+
+
+def test_a_notebook_shows_the_first_tensors_of_many(lake):
+    with lake.transaction() as tx:
+        for place in range(1200):
+            tx.write(f"x/{place:04d}", np.arange(place % 2 + 1))
+    shown = lake._repr_html_()
+    assert [f"x/{place:04d}" in shown for place in (59, 60)] == [True, False]
+    assert shown.endswith("1,140 more tensors; lake.catalog() has them all")
+    assert len(lake.catalog()) == 1200
 
 
 @both_stores

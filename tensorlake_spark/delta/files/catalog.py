@@ -343,7 +343,7 @@ def ids(snapshot: Snapshot) -> list[str]:
     return sorted(found)
 
 
-def metas(snapshot: Snapshot) -> Iterator[Meta]:
-    """Yield the metadata of all tensors, by id."""
-    for row in _latest(snapshot).to_pylist():
-        yield read_meta(row)
+def metas(snapshot: Snapshot, most: int | None = None) -> Iterator[Meta]:
+    """Yield the metadata of all tensors, by id; of the first `most`, if given."""
+    for batch in _latest(snapshot).slice(0, most).to_batches(1024):
+        yield from map(read_meta, batch.to_pylist())

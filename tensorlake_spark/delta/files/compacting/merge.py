@@ -137,10 +137,11 @@ class Packer:
         """Add sorted data rows; `whole` where they were one row group, which is not cut if it fits."""
         names = batch.column("id").to_pylist()
         ends = [i + 1 for i, name in enumerate(names) if names[i + 1 : i + 2] != [name]]
+        of_rows = payload_sizes(batch)  # at once: a batch may have a tensor in each row
         for start, end in zip([0, *ends], ends):
             rows = batch.slice(start, end - start)
             limit = self._row_group_bytes(rows.column("layout")[0].as_py())
-            sizes = payload_sizes(rows)
+            sizes = of_rows[start:end]
             if whole and int(sizes.sum()) <= 2 * limit:
                 self._take(rows, int(sizes.sum()), limit)
             else:
