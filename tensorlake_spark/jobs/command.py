@@ -22,6 +22,7 @@ from tensorlake_spark.errors import (
     ConcurrentWriteError,
     CorruptDataError,
     InvalidOptionError,
+    InvalidQueryError,
     StorageError,
     TensorLakeError,
 )
@@ -196,7 +197,7 @@ def _carried_out(
     except TensorLakeError as error:
         if is_debugged(arguments):
             traceback.print_exc()
-        print(f"{name}: {error}", file=sys.stderr)
+        print(f"{name}: {_line_of(error)}", file=sys.stderr)
         about = _failed(error, 1 if isinstance(error, _AGAIN) else 2)
     except KeyboardInterrupt:
         print(f"{name}: interrupted", file=sys.stderr)
@@ -248,6 +249,13 @@ def _give_up_output() -> None:
 def _is_not_of_the_gateway(record: logging.LogRecord) -> bool:
     """Keep back what Py4J logs when Ctrl-C cuts a call to the JVM: tracebacks before the line that says so."""
     return "py4j" not in Path(record.pathname).parts
+
+
+def _line_of(error: TensorLakeError) -> str:
+    """Return what an error says as one line, whatever is in the names that it repeats; of a query, also where it is."""
+    if isinstance(error, InvalidQueryError):
+        return str(error)
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(error))
 
 
 def _failed(error: Exception, code: int) -> dict[str, Any]:

@@ -133,6 +133,14 @@ def test_an_output_that_nobody_takes_is_told_in_one_line(
     assert found == code
 
 
+@pytest.mark.local_disk
+def test_a_name_with_a_new_line_is_told_in_one_line(tmp_path, run_job):
+    done = run_job(check, f"{tmp_path}/caf\xe9\n\x1b[31m")  # as a text block of YAML ends
+    assert done.code == 2
+    assert done.err == f"check.py: there is no Delta table at {tmp_path}/caf\xe9\\n\\x1b[31m\n"
+    assert done.json["error"]["message"].endswith("caf\xe9\n\x1b[31m")
+
+
 def test_letters_that_the_output_does_not_have_are_escaped(monkeypatch):
     stream = io.TextIOWrapper(io.BytesIO(), "ascii")
     monkeypatch.setattr(sys, "stdout", stream)
