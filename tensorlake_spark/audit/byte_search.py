@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tensorlake_spark.delta.files.footer_checksum import read_footer
+from tensorlake_spark.delta.store.footer_index import schema_of
 from tensorlake_spark.delta.store.storage import Storage, is_refusal, refusal
 from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.rows.row import PAYLOAD
@@ -140,7 +141,7 @@ class Search:
             return False
         try:
             metadata = read_footer(storage, path)
-            names = payload_columns(metadata.schema.to_arrow_schema())
+            names = payload_columns(schema_of(metadata).to_arrow_schema())
             with storage.open_parquet(path, metadata) as file:
                 return bool(names) and self._in_groups(file, names)
         except FileNotFoundError:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from tensorlake_spark.delta.files.footer import plain_types, reading
 from tensorlake_spark.delta.files.footer_checksum import read_footer
+from tensorlake_spark.delta.store.footer_index import schema_of
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.indexing import Box, Selection
@@ -135,9 +136,8 @@ def held_rows(
     count = 0
     with reading(storage, path):
         metadata = read_footer(storage, path)
-        names = {
-            metadata.schema.column(i).path.partition(".")[0] for i in range(metadata.num_columns)
-        }
+        schema = schema_of(metadata)
+        names = {schema.column(i).path.partition(".")[0] for i in range(len(schema))}
         if "id" not in names:
             return 0
         with storage.open_parquet(path, metadata) as file:

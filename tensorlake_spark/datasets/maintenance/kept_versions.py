@@ -24,6 +24,7 @@ from tensorlake_spark.delta.log.actions import commit_name, commit_times, read_a
 from tensorlake_spark.delta.log.requirements import SAMPLES, SID
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.log.tags import tags
+from tensorlake_spark.delta.store.footer_index import schema_of
 from tensorlake_spark.delta.store.storage import Storage, reaching
 from tensorlake_spark.errors import CorruptDataError, InvalidOptionError, UnsupportedFeatureError
 
@@ -113,7 +114,7 @@ def sids_in(storage: Storage, paths: Iterable[str]) -> Array:
     for path in paths:
         with reading(storage, path):
             footer = read_footer(storage, path)
-            if SID not in footer.schema.to_arrow_schema().names:
+            if SID not in schema_of(footer).to_arrow_schema().names:
                 continue
             with storage.open_parquet(path, footer) as file:
                 column = file.read(columns=[SID]).column(SID)

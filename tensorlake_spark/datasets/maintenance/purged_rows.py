@@ -15,6 +15,7 @@ from tensorlake_spark.delta.files.footer import reading
 from tensorlake_spark.delta.files.footer_checksum import read_footer
 from tensorlake_spark.delta.log.requirements import SID
 from tensorlake_spark.delta.samples.leaf_columns import without_views
+from tensorlake_spark.delta.store.footer_index import schema_of
 from tensorlake_spark.delta.store.storage import Storage
 
 Array = np.ndarray[Any, Any]
@@ -82,7 +83,7 @@ def _held(
     count = 0
     with reading(storage, path):
         metadata = read_footer(storage, path)
-        schema = metadata.schema.to_arrow_schema()
+        schema = schema_of(metadata).to_arrow_schema()
         if key not in schema.names:
             return 0
         with storage.open_parquet(path, metadata) as file:

@@ -17,7 +17,7 @@ from tensorlake_spark.delta.files.payload import PayloadViews, plain_column, sto
 from tensorlake_spark.delta.files.statistics import BOUNDED, places_of
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.log.time_travel import FILES_KEPT
-from tensorlake_spark.delta.store.footer_index import IndexedFooter
+from tensorlake_spark.delta.store.footer_index import IndexedFooter, schema_of
 from tensorlake_spark.delta.store.ranges import Part, Remote, joined
 from tensorlake_spark.delta.store.storage import Storage, is_refusal, refusal
 from tensorlake_spark.errors import CorruptDataError, MissingDataError, TensorLakeError
@@ -88,7 +88,7 @@ class Footer:
     @cached_property
     def _column(self) -> dict[str, int]:
         """Where each leaf column stands, by its path."""
-        return places_of(self._found.schema)
+        return places_of(schema_of(self._found))
 
     @property
     def columns(self) -> frozenset[str]:

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
+from tensorlake_spark.delta.store.footer_index import schema_of
 from tensorlake_spark.delta.store.paths import is_plain
 from tensorlake_spark.delta.store.storage import Storage, reaching
 
@@ -175,7 +176,7 @@ def parquet_actions(
     file: pq.ParquetFile, leaves: Sequence[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the actions of a checkpoint as `read_actions` does."""
-    columns = file.metadata.schema
+    columns = schema_of(file.metadata)
     there = [f"{columns.column(i).path}." for i in range(file.metadata.num_columns)]
     wanted = [leaf for leaf in leaves if any(name.startswith(f"{leaf}.") for name in there)]
     for batch in file.iter_batches(columns=wanted):

@@ -22,6 +22,7 @@ from tensorlake_spark.delta.files.inspection import (
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.bounds import Bounds, later, leaf_of
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, leaf_columns, without_views
+from tensorlake_spark.delta.store.footer_index import schema_of
 from tensorlake_spark.errors import CorruptDataError
 
 _CUT = dt.timedelta(milliseconds=1)  # Delta cuts times of statistics to milliseconds
@@ -62,7 +63,8 @@ def _hold(
         text = f"the file has {metadata.num_rows} rows, the log says {records}"
         out.faults.append(Fault(RECORDS, text))
     keep = snapshot.kept(out.path)
-    places = {metadata.schema.column(i).path: i for i in range(metadata.num_columns)}
+    schema = schema_of(metadata)
+    places = {schema.column(i).path: i for i in range(metadata.num_columns)}
     leaves = [x for x in leaf_columns(snapshot.schema) if x.is_bounded and x.path in places]
     whole: dict[LeafColumn, Bounds] = {}
     start = stop = 0

@@ -22,6 +22,7 @@ from tensorlake_spark.delta.files.payload import (
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples import leaf_columns
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, SmallColumns, without_views
+from tensorlake_spark.delta.store.footer_index import schema_of
 from tensorlake_spark.delta.store.memory_maps.mapped_pages import give_back_pages
 from tensorlake_spark.delta.store.payload_lengths import PREFIX, ends_of, unpacked_lengths
 from tensorlake_spark.delta.store.ranges import Part, PartFile, joined
@@ -112,16 +113,15 @@ class SampleFile:
     @cached_property
     def starts(self) -> Array:
         """The number of the first row of each row group, and after the last one all rows."""
-        groups = range(self.metadata.num_row_groups)
-        rows = [self.metadata.row_group(g).num_rows for g in groups]
+        rows = [self.metadata.row_group(g).num_rows for g in range(self.metadata.num_row_groups)]
         return np.concatenate([[0], np.cumsum(np.array(rows, np.int64))]).astype(np.int64)
 
     @cached_property
     def _place(self) -> dict[str, int]:
-        return leaf_columns.places_in(self.metadata.schema)
+        return leaf_columns.places_in(schema_of(self.metadata))
 
     def _named(self, columns: Sequence[str]) -> list[str]:
-        return [self.metadata.schema.column(self._place[name]).path for name in columns]
+        return [schema_of(self.metadata).column(self._place[name]).path for name in columns]
 
     def has(self, leaf: LeafColumn) -> bool:
         """Whether the file has a column: those that were added to the table later are not in it."""

@@ -85,7 +85,7 @@ class FooterIndex:
             See `FooterIndex`.
         """
         count = metadata.num_row_groups
-        if count < FEWEST or metadata.schema.column(0).path != _FIRST or metadata.metadata:
+        if count < FEWEST or schema_of(metadata).column(0).path != _FIRST or metadata.metadata:
             return None
         starts = [match.start() for match in _BEGIN.finditer(footer)]
         maker = metadata.created_by.encode()  # comes behind the row groups
@@ -191,7 +191,7 @@ class IndexedFooter:
     def schema(self) -> pq.ParquetSchema:
         """Columns of the file."""
         some = self._some
-        return (self.part([0])[0] if some is None else some[0]).schema
+        return schema_of(self.part([0])[0] if some is None else some[0])
 
     def part(self, groups: Sequence[int]) -> tuple[pq.FileMetaData, list[int]]:
         """Return a footer that has some row groups, and their numbers in it.
@@ -230,6 +230,15 @@ class IndexedFooter:
             whole[starts[-1] : -_FOOTER_END.size],
         ]
         return b"".join(parts) + _FOOTER_END.pack(sum(map(len, parts)), _PARQUET)
+
+
+def schema_of(footer: pq.FileMetaData | IndexedFooter) -> pq.ParquetSchema:
+    """Return the columns of a file.
+
+    The attribute ``schema`` of Arrow's footer keeps a schema that keeps the footer. So the footer, 75 KiB of a small
+    file that Python takes for two small objects, would stay in memory until the garbage collector finds the two.
+    """
+    return footer.schema if isinstance(footer, IndexedFooter) else pq.ParquetSchema(footer)
 
 
 def _parsed(footer: pa.Buffer | bytes) -> pq.FileMetaData:

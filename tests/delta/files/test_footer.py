@@ -1,5 +1,6 @@
 """Footers as arrays."""
 
+import gc
 from collections import OrderedDict
 
 import numpy as np
@@ -60,6 +61,22 @@ def test_so_many_footers_are_kept(lake, monkeypatch):
     assert [name for _, name in footer_page._cache] == [*names[1:]]
     assert footer_of(storage, names[2]) is found[2]
     assert footer_of(storage, names[0]) is not found[0]
+
+
+def test_a_footer_that_nobody_keeps_is_gone_at_once(lake, monkeypatch):
+    lake.write("x", np.arange(60).reshape(20, 3), block_shape=(1, 3))
+    storage, (name,) = Storage(lake.uri), lake._snapshot().files.path
+    monkeypatch.setattr(footer_page, "_cache", OrderedDict())
+    footer = footer_of(storage, name)
+    assert "id" in footer.columns
+    gc.collect()
+    gc.disable()
+    try:
+        footer_page._cache.clear()
+        del footer
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 def test_small_columns_of_so_many_rows_are_kept(lake, monkeypatch):
