@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import json
 import logging
@@ -209,9 +210,12 @@ def _carried_out(
         about = _failed(error, 1)
     finally:
         root.removeFilter(_is_not_of_the_gateway)
-    sys.stderr.flush()
+    if sys.stderr is not None:  # a scheduler may close it
+        sys.stderr.flush()
     about["seconds"] = round(time.perf_counter() - start, 3)
     try:
+        if sys.stdout is None:  # closed before Python began, which prints nothing then
+            raise OSError(errno.EBADF, "it is closed")
         print(json.dumps(about), flush=True)
     except OSError as error:  # as behind "| head"
         about.setdefault("exit_code", 1)
@@ -219,7 +223,8 @@ def _carried_out(
         print(
             f"{name}: standard output takes no more: {why}; its last line: {line}", file=sys.stderr
         )
-        _give_up_output()
+        if sys.stdout is not None:
+            _give_up_output()
     return int(about.get("exit_code", 0))
 
 

@@ -133,6 +133,28 @@ def test_an_output_that_nobody_takes_is_told_in_one_line(
     assert found == code
 
 
+def test_an_output_that_was_closed_before_is_told_on_the_other(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdout", None)
+    assert carry_out("check.py", lambda: {"status": "good"}, []) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    said, _, last = line.partition("; its last line: ")
+    assert said.startswith("check.py: standard output takes no more: ")
+    assert json.loads(last)["status"] == "good"
+
+
+@pytest.mark.parametrize(("kind", "code"), [(None, 0), (InvalidOptionError, 2)])
+def test_a_job_needs_no_standard_error(monkeypatch, capsys, kind, code):
+    def work():
+        if kind is not None:
+            raise kind("so it is")
+        return {"status": "good"}
+
+    monkeypatch.setattr(sys, "stderr", None)
+    assert carry_out("check.py", work, []) == code
+    monkeypatch.undo()
+    assert json.loads(capsys.readouterr().out.splitlines()[-1]).get("exit_code", 0) == code
+
+
 @pytest.mark.local_disk
 def test_a_name_with_a_new_line_is_told_in_one_line(tmp_path, run_job):
     done = run_job(check, f"{tmp_path}/caf\xe9\n\x1b[31m")  # as a text block of YAML ends
