@@ -26,3 +26,16 @@ def test_a_version_by_time(tmp_path):
     with pytest.raises(tl.InvalidOptionError):
         tl.dataset(tmp_path, version=9)
     assert len(tl.dataset(tmp_path, timestamp="2999-01-01T00:00:00Z")) == 3
+
+
+def test_types_are_made_anew_only_where_columns_change(tmp_path):
+    ds = tl.dataset(tmp_path / "ds", {"label": tl.types.ClassLabel(["cat", "dog"])})
+    ds.append({"label": "dog"})
+    before = ds.schema
+    ds.append({"label": "cat"})
+    ds.tag("two")
+    assert ds.schema is before
+    tl.dataset(ds.uri).add_column("n", "int32")
+    assert "n" not in ds.schema
+    ds.refresh()
+    assert list(ds.schema) == ["label", "n"]
