@@ -35,6 +35,10 @@ def main(arguments: list[str]) -> int:
         job = import_module(f"tensorlake_spark.jobs.{verb}")
     except ModuleNotFoundError as error:  # `ingest` needs Spark, and says so as a job does
         return _without_spark(verb, arguments[1:], error)
+    except KeyboardInterrupt:  # to import takes a while; from here on the job tells it
+        print(f"{verb}.py: interrupted", file=sys.stderr)
+        print('{"status": "interrupted", "exit_code": 130, "seconds": 0.0}')
+        return 130
     code: int = job.main(arguments[1:])
     return code
 

@@ -1,6 +1,7 @@
 """Versions for a report: everything that matters, without an import, and never an error."""
 
 import configparser
+import json
 import platform
 import re
 import subprocess
@@ -101,3 +102,14 @@ def test_nothing_is_imported_for_it():
 def test_the_command_line_says_the_version(capsys):
     assert command(["--version"]) == 0
     assert capsys.readouterr().out == f"tensorlake_spark {tl.__version__}\n"
+
+
+def test_an_interrupt_while_a_verb_is_imported_is_told_in_one_line(monkeypatch, capsys):
+    def interrupted(name):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tensorlake_spark.__main__.import_module", interrupted)
+    assert command(["check", "lake"]) == 130
+    out, err = capsys.readouterr()
+    assert err == "check.py: interrupted\n"
+    assert json.loads(out) == {"status": "interrupted", "exit_code": 130, "seconds": 0.0}
