@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from tensorlake_spark.datasets.changes.rewriting import (
     rewritten,
 )
 from tensorlake_spark.datasets.changes.row_conflicts import check_unchanged
-from tensorlake_spark.datasets.samples.appending import COUNTER, next_sid
+from tensorlake_spark.datasets.samples.appending import COUNTER, check_free, next_sid
 from tensorlake_spark.datasets.samples.sample_encoding import numbered
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.commit import Change
@@ -88,11 +89,13 @@ def update(
             adds, removes = _replaced(
                 stored, sids if new else sids[:0], now, _updating(sids, new), operation
             )
-        # Where no file with the samples leaves, nothing else tells that another writer took them out.
-        follows = newest.version if len(sids) and not removes else None
+        # Where no file with the samples leaves, nothing else tells that another writer took them out, nor that a plain
+        # writer gave the numbers of those that are added.
+        follows = newest.version if grown or (len(sids) and not removes) else None
         return change_of(
-            newest, [*adds, *more], removes, operation, counters=counters, follows=follows
-        )
+            newest, [*adds, *more], removes, operation,
+            counters=counters, follows=follows, check=partial(check_free, more),
+        )  # fmt: skip
 
     return committed(storage, Snapshot.newest(storage, SAMPLES), compute)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -26,9 +28,9 @@ from tensorlake_spark.delta.log.commit import (
     transaction_done,
 )
 from tensorlake_spark.delta.log.data_file import DataFile, discard
-from tensorlake_spark.delta.log.replaying.live_files import LEAST
 from tensorlake_spark.delta.log.requirements import SAMPLES, SID
 from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.delta.samples.sample_numbers import greatest_sid, taken_sid
 from tensorlake_spark.delta.samples.sample_writer import SORTED, SampleWriter
 from tensorlake_spark.delta.store.storage import Storage, reaching
 from tensorlake_spark.errors import (
@@ -104,8 +106,7 @@ def next_sid(snapshot: Snapshot) -> int:
     if all(path.startswith(SORTED) for path in snapshot.files.path):
         return found
     # A plain writer of Delta gives numbers without the counter.
-    said = snapshot.files.first_sid != LEAST  # of the others the log says nothing
-    most = int(snapshot.files.last_sid[said].max(initial=LEAST))
+    most = greatest_sid(snapshot)
     if most >= _LAST:
         raise CorruptDataError(
             f"{snapshot.storage.uri} has a row with {SID} {most}, which another writer added; numbers above {_LAST} "
@@ -125,6 +126,28 @@ def kept_counter(snapshot: Snapshot) -> dict[str, tuple[int | None, int]]:
     except CorruptDataError:  # the row with that number has to be removable
         return {}
     return {} if following == (given or 0) else {COUNTER: (given, following)}
+
+
+def _still_next(snapshot: Snapshot) -> Callable[[Snapshot], None]:
+    """Return what raises StaleChange for a later version in which a plain writer has given the next numbers."""
+    first = next_sid(snapshot)
+
+    def check(newest: Snapshot) -> None:
+        if newest.version != snapshot.version and next_sid(newest) != first:
+            raise StaleChange(None, newest)
+
+    return check
+
+
+def check_free(files: Sequence[DataFile], newest: Snapshot) -> None:
+    """Raise ConcurrentWriteError if a plain writer has given numbers that were reserved for the samples of files."""
+    stats = [json.loads(file.stats) for file in files]
+    taken = taken_sid(newest, [(s["minValues"][SID], s["maxValues"][SID]) for s in stats])
+    if taken is not None:
+        raise ConcurrentWriteError(
+            f"another writer added a row with {SID} {taken} to {newest.storage.uri}, which was reserved; nothing was "
+            "committed: give that row a number that is free, or delete it, by Delta's SQL, and do it again"
+        )
 
 
 def append(
@@ -308,7 +331,7 @@ def _commit_numbered(
         counters = {COUNTER: (snapshot.transaction(COUNTER), next_sid(snapshot) + count)}
         change = Change(
             {}, files, (), operation, transaction,
-            counters=counters, columns=snapshot.schema, kind=SAMPLES,
+            counters=counters, columns=snapshot.schema, kind=SAMPLES, check=_still_next(snapshot),
         )  # fmt: skip
         try:
             return commit(storage, change)
@@ -328,8 +351,9 @@ def reserve(storage: Storage, snapshot: Snapshot, count: int) -> tuple[Snapshot,
         first = next_sid(snapshot)
         counters = {COUNTER: (snapshot.transaction(COUNTER), first + count)}
         change = Change(
-            {}, (), (), "reserve sids", data_change=False, counters=counters, kind=SAMPLES
-        )
+            {}, (), (), "reserve sids",
+            data_change=False, counters=counters, kind=SAMPLES, check=_still_next(snapshot),
+        )  # fmt: skip
         try:
             return commit(storage, change), first
         except StaleChange as stale:
@@ -411,7 +435,7 @@ def commit_files(
         counters |= pins(storage, snapshot, written)
         change = Change(
             {}, files, (), operation, transaction,
-            counters=counters, columns=snapshot.schema, kind=SAMPLES,
+            counters=counters, columns=snapshot.schema, kind=SAMPLES, check=partial(check_free, files),
         )  # fmt: skip
         try:
             return commit(storage, change)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -91,6 +91,8 @@ class Change:
         As `tensors`, for tensors that stay as they are: the change does not fit if another writer changed them.
     follows : int, or None
         The version that it was computed from, if every other commit makes it stale.
+    check : callable, or None
+        Called with the version that an attempt follows; it raises if the change does not fit there.
     """
 
     tensors: Mapping[str, int | None]
@@ -108,6 +110,7 @@ class Change:
     vectors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     seen: Mapping[str, int | None] = field(default_factory=dict)
     follows: int | None = None
+    check: Callable[[Snapshot], None] | None = None
     mark: str = field(default_factory=lambda: str(uuid.uuid4()))
 
 
@@ -177,7 +180,7 @@ def commit(storage: Storage, change: Change) -> Snapshot:
     ConcurrentWriteError
         If other writers won every attempt.
     UnsupportedFeatureError
-        If a file that would leave the table has a deletion vector, and its removal cannot be written.
+        If the table has a feature or a rule that cannot be kept, or the removal of a file cannot be written.
     StorageError
         If the store refuses, or does not answer. Without an answer the commit may land later, so its files stay.
     """
@@ -194,6 +197,7 @@ def commit(storage: Storage, change: Change) -> Snapshot:
         since = since if attempt else snapshot.version
         if attempt and _is_there(snapshot, change.mark, since):
             return snapshot
+        snapshot.check_writable()  # a rule for new rows may have come since the change was begun
         _check_fresh(snapshot, change)
         _check_removes(snapshot, change)
         try:
@@ -245,6 +249,8 @@ def _check_fresh(snapshot: Snapshot, change: Change) -> None:
         raise StaleChange(None, snapshot)
     if change.follows not in (None, snapshot.version):
         raise StaleChange(None, snapshot)
+    if change.check is not None:
+        change.check(snapshot)
 
 
 def _after(snapshot: Snapshot, is_direct: bool) -> Snapshot:

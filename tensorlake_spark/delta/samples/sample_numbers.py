@@ -6,7 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from tensorlake_spark.delta.log.replaying.live_files import LEAST, MOST
 from tensorlake_spark.delta.log.requirements import SID
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
@@ -15,6 +18,55 @@ from tensorlake_spark.delta.samples.sample_writer import SORTED
 from tensorlake_spark.errors import CorruptDataError
 
 Array = np.ndarray[Any, Any]
+
+
+def greatest_sid(snapshot: Snapshot) -> int:
+    """Return the greatest number in the files of a version, the least int64 where there is none.
+
+    Another writer may leave bounds out of the log; such files are read, also their rows that are marked as deleted.
+    """
+    files = snapshot.files
+    is_told = (files.first_sid != LEAST) & (files.last_sid != MOST)
+    out = int(files.last_sid[is_told].max(initial=LEAST))
+    for numbers in _read(snapshot, ~is_told):
+        most = pc.max(numbers).as_py()  # None without any number
+        out = out if most is None else max(out, most)
+    return out
+
+
+def taken_sid(snapshot: Snapshot, spans: Sequence[tuple[int, int]]) -> int | None:
+    """Return a number that another writer's row has in a version, of those in some spans; None where there is none.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The version.
+    spans : sequence of (int, int)
+        The first and the last number of each; no number is in two of them.
+    """
+    files = snapshot.files
+    is_near = np.array([not path.startswith(SORTED) for path in files.path], bool)
+    if not (is_near.any() and spans):
+        return None
+    firsts, lasts = np.array(sorted(spans), np.int64).T
+    is_near &= (files.last_sid >= firsts[0]) & (files.first_sid <= lasts[-1])
+    for numbers in _read(snapshot, is_near):
+        given = numbers.drop_null().to_numpy()
+        given = given[(given >= firsts[0]) & (given <= lasts[-1])]
+        taken = given[given <= lasts[np.searchsorted(firsts, given, side="right") - 1]]
+        if len(taken):
+            return int(taken[0])
+    return None
+
+
+def _read(snapshot: Snapshot, chosen: Array) -> Iterator[pa.ChunkedArray]:
+    """Yield the numbers in some of a version's files, also those of rows that are marked as deleted."""
+    paths = [snapshot.files.path[place] for place in np.flatnonzero(chosen).tolist()]
+    files = SampleFiles(snapshot, paths)
+    for first in range(0, len(paths), AHEAD):
+        files.footers(range(len(paths))[first : first + AHEAD])
+        for file in files[first : first + AHEAD]:
+            yield file.small((SID,)).column(SID)
 
 
 class SampleNumbers:

@@ -10,6 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import tensorlake_spark as tl
+from tensorlake_spark.datasets.changes import sample_changes
 from tensorlake_spark.datasets.samples import appending
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
@@ -196,3 +197,87 @@ def test_the_largest_number_by_others_leaves_none_above_it(ds):
     ds.refresh()
     with pytest.raises(tl.CorruptDataError, match=f"sid {2**63 - 1}"):
         ds.append({"size": 6})
+
+
+def rows_of(*sids):
+    """Rows as a plain writer of Delta makes them."""
+    return pa.table({"sid": pa.array(sids, pa.int64()), "size": pa.array(sids, pa.int32())})
+
+
+@pytest.mark.parametrize("deletes", [False, True])
+def test_numbers_that_the_log_does_not_tell_are_not_given_again(ds, deletes):
+    """Where a table keeps no statistics, the files are read; also once more than these have left it."""
+    table = DeltaTable(ds.uri)
+    table.alter.set_table_properties({"delta.dataSkippingNumIndexedCols": "0"})
+    write_deltalake(table, rows_of(31, 36), mode="append")
+    ds.refresh()
+    if deletes:
+        ds.delete([36])
+    ds.extend({"size": [1, 2]})
+    assert ds.sids[-3:].tolist() == [31 if deletes else 36, 37, 38]
+    assert ds.check().ok
+
+
+@pytest.mark.parametrize("held", [appending.HELD_BYTES, 1])
+@pytest.mark.parametrize("during", [False, True])
+def test_numbers_that_a_plain_writer_gave_since_are_not_given_again(ds, monkeypatch, held, during):
+    monkeypatch.setattr(appending, "HELD_BYTES", held)
+
+    def samples():
+        write_deltalake(ds.uri, rows_of(30, 31, 40), mode="append")
+        yield {"size": 1}
+
+    if during:
+        ds.extend(samples())
+    else:
+        ds.extend([*samples()])
+    assert ds.sids[-4:].tolist() == [30, 31, 40, 41]
+    assert ds["size"][-4:].tolist() == [30, 31, 40, 1]
+
+
+def test_numbers_that_are_reserved_and_that_a_plain_writer_gives_are_told(tmp_path):
+    ds = tl.dataset(tmp_path, {"size": "int32", "name": tl.types.Text(apart=True)})
+    ds.extend({"size": [0, 1], "name": ["a", "b"]})
+
+    def commit_after_another(*given, rows=iter([rows_of(3)]), made=appending.commit_files):
+        for one in rows:
+            write_deltalake(ds.uri, one, mode="append", schema_mode="merge")
+        return made(*given)
+
+    more = {"size": [2, 3], "name": ["c", "d"]}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(appending, "commit_files", commit_after_another)
+        with pytest.raises(tl.ConcurrentWriteError, match=r"a row with sid 3 .* was reserved.*SQL"):
+            ds.extend(more)
+    ds.refresh()
+    assert ds.sids.tolist() == [0, 1, 3]
+    ds.extend(more)
+    assert len(ds) == 5
+    assert ds["name"][-2:] == ["c", "d"]
+
+
+def test_samples_after_the_end_take_no_number_of_a_plain_writer(ds, monkeypatch):
+    ds.strict = False
+
+    def committed_after_another(
+        *given, rows=iter([rows_of(30)]), made=sample_changes.change_of, **how
+    ):
+        for one in rows:
+            write_deltalake(ds.uri, one, mode="append")
+        return made(*given, **how)
+
+    monkeypatch.setattr(sample_changes, "change_of", committed_after_another)
+    ds["size"][30] = 7
+    assert ds.sids[-2:].tolist() == [30, 31]
+    assert ds["size"][-2:].tolist() == [30, 7]
+
+
+def test_a_constraint_that_comes_while_samples_are_written_holds(ds):
+    def samples():
+        yield {"size": 100}
+        DeltaTable(ds.uri).alter.add_constraint({"small": "size < 50"})
+
+    with pytest.raises(tl.UnsupportedFeatureError, match="the constraint 'small'"):
+        ds.extend(samples())
+    assert len(tl.dataset(ds.uri)) == 30
+    assert len([*Path(ds.uri).glob("*.parquet")]) == 1
