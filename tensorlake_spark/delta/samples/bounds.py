@@ -232,4 +232,9 @@ def groups_left(schema: pa.Schema, footer: pq.FileMetaData, asked: pads.Expressi
     memory = pa.BufferOutputStream()
     footer.write_metadata_file(memory)
     file = pads.ParquetFileFormat().make_fragment(pa.BufferReader(memory.getvalue()))
-    return [group.id for group in file.subset(asked, schema=schema).row_groups]
+    try:
+        return [group.id for group in file.subset(asked, schema=schema).row_groups]
+    except (
+        pa.ArrowNotImplementedError
+    ):  # deltalake's files ask for views of texts, which Arrow compares with no text
+        return [*range(footer.num_row_groups)]

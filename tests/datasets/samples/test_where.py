@@ -298,6 +298,20 @@ def test_files_that_others_wrote_may_have_nan_beyond_their_bounds(tmp_path):
     assert ds.positions_where("score < 2").tolist() == [0]
 
 
+def test_texts_in_files_that_deltalake_wrote_again_are_compared(tmp_path):
+    """It asks for views of texts there."""
+    from deltalake import DeltaTable
+
+    ds = tl.dataset(tmp_path / "ds", {"name": "string", "group/size": "int32"})
+    ds.extend([{"name": "ab"[n % 2], "group/size": n} for n in range(6)])
+    DeltaTable(ds.uri).delete("sid = 2")
+    ds.refresh()
+    assert ds.to_arrow(["sid"], where="name = 'a'")["sid"].to_pylist() == [0, 4]
+    assert ds.positions_where("name IN ('b', 'c') AND group.size > 1").tolist() == [2, 4]
+    assert ds.update("name LIKE 'a%'", {"group/size": 7}) == 2
+    assert ds["group/size"][:].tolist() == [7, 1, 3, 7, 5]
+
+
 def test_bounds_that_others_wrote_may_be_cut(tmp_path):
     """delta-rs cuts times to milliseconds, and long texts; a null is in no bounds."""
     from deltalake import write_deltalake
