@@ -418,6 +418,10 @@ def _nested(inner: Any, columns: Mapping[str, pa.Array]) -> pa.Array:
 
 def _columns(field: pa.Field, name: str) -> Iterator[tuple[str, Type]]:
     """Yield the columns of a field: itself, or those of a group."""
+    if "/" in field.name:  # it would be taken for a column of a group
+        raise FormatError(
+            f"another program added a column {field.name!r}, with '/' in its name; RESTORE a version without it by SQL"
+        )
     text = (field.metadata or {}).get(KEY)
     if text is not None:
         try:

@@ -101,6 +101,14 @@ def test_a_name_that_parquet_takes_for_a_part_of_another_column_is_refused(name)
         SampleSchema({"group": columns})
 
 
+@pytest.mark.parametrize("name", ["group/a", "group/b", "x/y"])
+def test_a_column_of_another_program_whose_name_has_a_slash_is_refused(name):
+    """It would be read as a column of a group, and lost in rows that are written anew."""
+    ours = SampleSchema({"group/a": "int8", "size": "int8"}).to_arrow()
+    with pytest.raises(tl.FormatError, match=f"added a column '{name}'.*RESTORE"):
+        SampleSchema.from_arrow(ours.append(pa.field(name, pa.string())))
+
+
 def test_other_names_with_a_point_are_names():
     names = ["price", "price.usd", "group/a.b", "group/a"]
     assert [*SampleSchema([(name, "int8") for name in names])] == names
