@@ -94,6 +94,7 @@ class Snapshot:
         self._mark = opened.mark if isinstance(opened, Mirror) else None
         self.version = opened.version if isinstance(opened, Replayed) else int(self._log.version())
         self._pid = os.getpid()
+        self._is_writable = False
         self._as_replayed: Replayed | None = None
         # Application transactions: all of them where the log was read for that, else those that were asked for.
         known = None if isinstance(opened, DeltaTable) else opened.transactions
@@ -265,11 +266,14 @@ class Snapshot:
             raise
 
     def check_writable(self) -> None:
-        """Raise UnsupportedFeatureError if deltalake cannot commit to this table."""
+        """Raise UnsupportedFeatureError if deltalake cannot commit to this table; looked at once."""
+        if self._is_writable:
+            return
         features = self.writer_features | ({_IDENTITY} if self.writer_version == 6 else set())
         requirements.check_writable(
             self.storage.uri, self.kind, self._log, features, self.configuration
         )
+        self._is_writable = True
 
     @property
     def configuration(self) -> Mapping[str, str]:
