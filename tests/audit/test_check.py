@@ -787,3 +787,14 @@ def test_rows_of_features_that_were_dropped_since_say_what_there_was(lake):
     features.drop(["f18", "f19"]).drop(["f17"])
     assert max(shape[1] for shape in stored(lake, "w/float64")["shape"].to_pylist()) == 20
     assert lake.check().findings == ()
+
+
+def test_texts_of_users_in_files_that_deltalake_wrote_again_are_no_damage(full):
+    """It asks for views of them there, of which Arrow takes no part."""
+    table = deltalake.DeltaTable(full.uri)
+    inner = deltalake.schema.StructType([deltalake.Field("city", "string")])
+    table.alter.add_columns([deltalake.Field("who", "string"), deltalake.Field("place", inner)])
+    table.update(updates={"who": "'me'"}, predicate="nnz > 0")
+    report = full.check()
+    assert report.ok
+    assert report.rows == table.to_pyarrow_dataset().count_rows()

@@ -14,9 +14,9 @@ from tensorlake_spark.audit.byte_search import byte_arrays, payload_columns
 from tensorlake_spark.delta.files.footer import reading
 from tensorlake_spark.delta.files.footer_checksum import read_footer
 from tensorlake_spark.delta.log.requirements import SID
-from tensorlake_spark.delta.samples.leaf_columns import without_views
 from tensorlake_spark.delta.store.footer_index import schema_of
 from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.rows.binary_views import without_views
 
 Array = np.ndarray[Any, Any]
 Visit = Callable[[pa.RecordBatch, Array], None]

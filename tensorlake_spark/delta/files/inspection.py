@@ -19,6 +19,7 @@ from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.ranges import Part, PartFile
 from tensorlake_spark.delta.store.storage import Storage, open_here, reaching
 from tensorlake_spark.errors import CorruptDataError
+from tensorlake_spark.rows.binary_views import without_views
 from tensorlake_spark.rows.row import PAYLOAD
 
 MISSING, DAMAGED, SIZE, RECORDS, STATISTICS = "missing", "file", "size", "records", "statistics"
@@ -215,7 +216,7 @@ class _Both:
 def _read(storage: Storage, path: str, file: pq.ParquetFile, group: int) -> pa.RecordBatch:
     """Return one row group, its texts found to be UTF-8."""
     with reading(storage, path):
-        table = plain_types(file.read_row_group(group, use_threads=False))
+        table = without_views(plain_types(file.read_row_group(group, use_threads=False)))
         table.validate(full=True)
         (rows,) = table.combine_chunks().to_batches() or (
             pa.RecordBatch.from_pylist([], table.schema),

@@ -113,24 +113,6 @@ def _viewed(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def without_views(table: pa.Table) -> pa.Table:
-    """Return a table with plain strings and binaries, also inside: files of deltalake ask for views of them."""
-    schema = pa.schema([field.with_type(_plain(field.type)) for field in table.schema])
-    return table if schema.equals(table.schema) else table.cast(schema)
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_string_view(kind):
-        return pa.string()
-    if pa.types.is_binary_view(kind):
-        return pa.binary()
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_plain(field.type)) for field in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_plain(kind.value_type)))
-    return kind
-
-
 KEPT_BYTES = 64 << 20
 """Bytes of columns of whole files that are kept."""
 

@@ -21,9 +21,10 @@ from tensorlake_spark.delta.files.inspection import (
 )
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.bounds import Bounds, later, leaf_of
-from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, leaf_columns, without_views
+from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, leaf_columns
 from tensorlake_spark.delta.store.footer_index import schema_of
 from tensorlake_spark.errors import CorruptDataError
+from tensorlake_spark.rows.binary_views import without_views
 
 _CUT = dt.timedelta(milliseconds=1)  # Delta cuts times of statistics to milliseconds
 

@@ -21,13 +21,14 @@ from tensorlake_spark.delta.files.payload import (
 )
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples import leaf_columns
-from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, SmallColumns, without_views
+from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, SmallColumns
 from tensorlake_spark.delta.store.footer_index import schema_of
 from tensorlake_spark.delta.store.memory_maps.mapped_pages import give_back_pages
 from tensorlake_spark.delta.store.payload_lengths import PREFIX, ends_of, unpacked_lengths
 from tensorlake_spark.delta.store.ranges import Part, PartFile, joined
 from tensorlake_spark.delta.store.storage import open_here, reaching
 from tensorlake_spark.errors import CorruptDataError, MissingDataError
+from tensorlake_spark.rows.binary_views import without_views
 from tensorlake_spark.threads import io_threads
 
 Array = np.ndarray[Any, Any]
