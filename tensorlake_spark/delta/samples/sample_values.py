@@ -122,7 +122,8 @@ class SampleFile:
         return leaf_columns.places_in(schema_of(self.metadata))
 
     def _named(self, columns: Sequence[str]) -> list[str]:
-        return [schema_of(self.metadata).column(self._place[name]).path for name in columns]
+        schema = schema_of(self.metadata)
+        return [schema.column(self._place[name]).path for name in columns]
 
     def has(self, leaf: LeafColumn) -> bool:
         """Whether the file has a column: those that were added to the table later are not in it."""
