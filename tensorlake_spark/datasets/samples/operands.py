@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 
 from tensorlake_spark.datasets.types.base import Type
 from tensorlake_spark.datasets.types.class_label import ClassLabel
+from tensorlake_spark.delta.log.time_travel import moment_in
 from tensorlake_spark.errors import did_you_mean
 
 DIGITS = decimal.Context(prec=100)
@@ -164,7 +164,7 @@ def as_moment(value: Any, text: str) -> dt.datetime:
     """
     if isinstance(value, str):
         try:
-            value = dt.datetime.fromisoformat(re.sub(r"(?<=\d)\s?[zZ]$", "+00:00", value.strip()))
+            value = moment_in(value)
         except ValueError as error:
             raise RefusedError(
                 f"{text} is not a date or a time; write it as '2026-01-31' or '2026-01-31 12:00:00'"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import operator
+import re
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
@@ -127,6 +128,21 @@ def tags_in(transactions: dict[str, int]) -> dict[str, int]:
     }
 
 
+def moment_in(text: str) -> dt.datetime:
+    """Return the time that a text says in the form of ISO 8601; raises ValueError if it says none.
+
+    Python 3.10 takes no Z, and three or six digits of a second.
+
+    Examples
+    --------
+    >>> moment_in("2026-01-31 12:00:00.2Z").isoformat()
+    '2026-01-31T12:00:00.200000+00:00'
+    """
+    text = re.sub(r"(?<=\d)\s?[zZ]$", "+00:00", text.strip())
+    text = re.sub(r"(?<=:\d\d)\.(\d{1,6})\d*", lambda part: f".{part[1]:0<6}", text)
+    return dt.datetime.fromisoformat(text)
+
+
 def as_time(timestamp: str | dt.datetime) -> dt.datetime:
     """Return a time in UTC; one without a zone is the machine's.
 
@@ -137,7 +153,7 @@ def as_time(timestamp: str | dt.datetime) -> dt.datetime:
     """
     if isinstance(timestamp, str):
         try:
-            timestamp = dt.datetime.fromisoformat(timestamp.replace("Z", "+00:00"))
+            timestamp = moment_in(timestamp)
         except ValueError as error:
             raise InvalidOptionError(
                 f"timestamp {timestamp!r} is not of the form 2026-01-31T12:00:00+00:00"
