@@ -303,10 +303,8 @@ def read(
         Takes a RecordBatch; what it returns is collected, in any order.
     progress : callable, optional
         Called with the bytes of every piece that is done.
-    one_by_one : bool
-        See `each_piece`.
-    job_bytes : int
-        Of a piece, about, all of which is one batch: a caller who wants few rows of it takes more at a time.
+    one_by_one, job_bytes
+        See `each_piece`. A piece is one batch: a caller who wants few rows of it takes more at a time.
 
     Raises
     ------
@@ -318,11 +316,8 @@ def read(
         with of_file:
             return [visit(batch) for batch in batches]
 
-    out = each_piece(
-        snapshot, read_plan, columns, each, progress, job_bytes,
-        one_by_one=one_by_one, batch_bytes=job_bytes,
-    )  # fmt: skip
-    return [*chain(*out)]
+    more = job_bytes, job_bytes, False, one_by_one
+    return [*chain(*each_piece(snapshot, read_plan, columns, each, progress, *more))]
 
 
 def each_piece(
@@ -332,9 +327,9 @@ def each_piece(
     visit: Callable[[Iterator[pa.RecordBatch], reading], Result],
     progress: Callable[[int], None] | None = None,
     job_bytes: int = JOB_BYTES,
+    batch_bytes: int = BATCH_BYTES,
     gives_back: bool = False,
     one_by_one: bool = False,
-    batch_bytes: int = BATCH_BYTES,
 ) -> Iterator[Result]:
     """Yield what `visit` makes of the batches of every piece of a plan, in several threads; see `read`.
 

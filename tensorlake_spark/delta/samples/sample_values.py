@@ -434,10 +434,7 @@ class SampleFile:
         """Return what `spans` does, by small requests between the values."""
         start, size = int(chunk.data_page_offset), int(chunk.total_compressed_size)
         spans, levels = distant_spans(
-            lambda place, nbytes: self.read(start + place, nbytes),
-            size,
-            chunk.num_values,
-            leaf.depth,
+            lambda at, nbytes: self.read(start + at, nbytes), size, chunk.num_values, leaf.depth
         )
         return self._keep(group, leaf, spans, levels)
 
