@@ -99,6 +99,7 @@ def test_labels_that_do_not_fit(lake, labels, message):
             "a time such as '2024-01-31', not at 'spring'",
         ),
         ({"start": None, "step": 1, "unit": "D"}, "a time such as '2024-01-31', not at None"),
+        ({"start": "NaT", "step": 1, "unit": "D"}, "a time such as '2024-01-31', not at 'NaT'"),
         ({"start": "x", "step": 0.5}, "a number, not at 'x'"),
         ({"start": float("nan"), "step": 0.5}, "a number, not at nan"),
     ],
