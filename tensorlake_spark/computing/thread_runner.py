@@ -128,8 +128,8 @@ def _from_rows(fold: Fold[Any], stored: Stored, carried: list[Any]) -> Iterator[
     with progress(f"compute {spec.id}", read_plan.n_bytes) as done:
         gives_back = read_plan.n_bytes > _MAPPED_BYTES
         found = scan.each_piece(
-            snapshot, read_plan, columns, visit, done, _JOB_BYTES, max(scan.BATCH_BYTES, BLOCK_BYTES),
-            gives_back, one_by_one,
+            snapshot, read_plan, columns, visit, done, _JOB_BYTES, gives_back, one_by_one,
+            max(scan.BATCH_BYTES, BLOCK_BYTES),
         )  # fmt: skip
         for partial, totals in found:
             sums += totals

@@ -128,9 +128,8 @@ def kept_counter(snapshot: Snapshot) -> dict[str, tuple[int | None, int]]:
     return {} if following == (given or 0) else {COUNTER: (given, following)}
 
 
-def _still_next(snapshot: Snapshot) -> Callable[[Snapshot], None]:
+def _still_next(snapshot: Snapshot, first: int) -> Callable[[Snapshot], None]:
     """Return what raises StaleChange for a later version in which a plain writer has given the next numbers."""
-    first = next_sid(snapshot)
 
     def check(newest: Snapshot) -> None:
         if newest.version != snapshot.version and next_sid(newest) != first:
@@ -328,10 +327,11 @@ def _commit_numbered(
     if not count:
         return snapshot
     for _ in range(ATTEMPTS):
-        counters = {COUNTER: (snapshot.transaction(COUNTER), next_sid(snapshot) + count)}
+        first = next_sid(snapshot)
+        counters = {COUNTER: (snapshot.transaction(COUNTER), first + count)}
         change = Change(
             {}, files, (), operation, transaction,
-            counters=counters, columns=snapshot.schema, kind=SAMPLES, check=_still_next(snapshot),
+            counters=counters, columns=snapshot.schema, kind=SAMPLES, check=_still_next(snapshot, first),
         )  # fmt: skip
         try:
             return commit(storage, change)
@@ -352,7 +352,7 @@ def reserve(storage: Storage, snapshot: Snapshot, count: int) -> tuple[Snapshot,
         counters = {COUNTER: (snapshot.transaction(COUNTER), first + count)}
         change = Change(
             {}, (), (), "reserve sids",
-            data_change=False, counters=counters, kind=SAMPLES, check=_still_next(snapshot),
+            data_change=False, counters=counters, kind=SAMPLES, check=_still_next(snapshot, first),
         )  # fmt: skip
         try:
             return commit(storage, change), first

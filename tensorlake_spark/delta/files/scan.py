@@ -316,8 +316,8 @@ def read(
         with of_file:
             return [visit(batch) for batch in batches]
 
-    more = job_bytes, job_bytes, False, one_by_one
-    return [*chain(*each_piece(snapshot, read_plan, columns, each, progress, *more))]
+    out = each_piece(snapshot, read_plan, columns, each, progress, job_bytes, False, one_by_one, job_bytes)  # fmt: skip
+    return [*chain(*out)]
 
 
 def each_piece(
@@ -327,9 +327,9 @@ def each_piece(
     visit: Callable[[Iterator[pa.RecordBatch], reading], Result],
     progress: Callable[[int], None] | None = None,
     job_bytes: int = JOB_BYTES,
-    batch_bytes: int = BATCH_BYTES,
     gives_back: bool = False,
     one_by_one: bool = False,
+    batch_bytes: int = BATCH_BYTES,
 ) -> Iterator[Result]:
     """Yield what `visit` makes of the batches of every piece of a plan, in several threads; see `read`.
 

@@ -234,7 +234,6 @@ def groups_left(schema: pa.Schema, footer: pq.FileMetaData, asked: pads.Expressi
     file = pads.ParquetFileFormat().make_fragment(pa.BufferReader(memory.getvalue()))
     try:
         return [group.id for group in file.subset(asked, schema=schema).row_groups]
-    except (
-        pa.ArrowNotImplementedError
-    ):  # deltalake's files ask for views of texts, which Arrow compares with no text
+    except pa.ArrowNotImplementedError:
+        # Files of deltalake ask for views of texts, which Arrow compares with no text.
         return [*range(footer.num_row_groups)]

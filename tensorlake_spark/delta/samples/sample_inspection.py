@@ -21,7 +21,7 @@ from tensorlake_spark.delta.files.inspection import (
 )
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.bounds import Bounds, later, leaf_of
-from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, leaf_columns
+from tensorlake_spark.delta.samples.leaf_columns import LeafColumn, leaf_columns, places_in
 from tensorlake_spark.delta.store.footer_index import schema_of
 from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.rows.binary_views import without_views
@@ -64,8 +64,7 @@ def _hold(
         text = f"the file has {metadata.num_rows} rows, the log says {records}"
         out.faults.append(Fault(RECORDS, text))
     keep = snapshot.kept(out.path)
-    schema = schema_of(metadata)
-    places = {schema.column(i).path: i for i in range(metadata.num_columns)}
+    places = places_in(schema_of(metadata))
     leaves = [x for x in leaf_columns(snapshot.schema) if x.is_bounded and x.path in places]
     whole: dict[LeafColumn, Bounds] = {}
     start = stop = 0
