@@ -75,14 +75,15 @@ class Ftsf(Layout):
         """Return a chunk of about `CHUNK_BYTES` whose rows are wide and few.
 
         The last axis stays whole while a row of it is at most 4 KiB. With four axes or more the first
-        one counts samples: a chunk holds one of them if it is large, else as many as fit.
+        one counts samples: a chunk holds one of them if it is large, else as many as fit. With three axes a
+        chunk is cut finer along the first one: planes are read more often than what lies across them.
 
         Examples
         --------
         >>> Ftsf().default_block((64, 3, 1024, 1024), np.dtype("uint8"))
         (1, 3, 256, 1024)
         >>> Ftsf().default_block((512, 512, 512), np.dtype("float32"))
-        (16, 16, 512)
+        (8, 32, 512)
         """
         block = [max(1, n) for n in shape]
         if not block:
@@ -97,7 +98,7 @@ class Ftsf(Layout):
             while block[-1] > row and math.prod(block) > limit:
                 block[-1] = -(-block[-1] // 2)
         while math.prod(block) > limit and any(block[k] > 1 for k in inner):
-            widest = max(inner, key=lambda k: block[k])
+            widest = max(inner, key=lambda k: block[k] if k else 2 * block[k])
             block[widest] = -(-block[widest] // 2)
         if math.prod(block) > limit:
             block[-1] = max(1, limit // math.prod(block[:-1]))

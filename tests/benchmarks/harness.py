@@ -175,6 +175,12 @@ def load_loops() -> None:
     for itemsize, encodes in product((1, 2, 4, 8), (True, False)):
         for loop in ("plain", "lines", "rows", "lorenzo"):
             compiled(f"{room}.dense", loop, itemsize, encodes, nbytes=0)
+        compiled(f"{room}.packing", "pack" if encodes else "unpack", itemsize, nbytes=0)
+    for itemsize in (4, 8):
+        for loop in ("fits", "float_lorenzo"):
+            compiled(f"{room}.dense", loop, itemsize, True, nbytes=0)
+        for loop in ("float_lorenzo", "packed_floats"):
+            compiled(f"{room}.dense", loop, itemsize, False, nbytes=0)
     for loop in ("pick", "unravel"):
         compiled(f"{room}.sparse", loop, nbytes=0)
     for itemsize in (1, 2, 4, 8):

@@ -28,6 +28,7 @@ from tensorlake_spark.tensor.spec import dtype_of
 HERE = Path(__file__).resolve().parent / "v1" / "ftsf"
 SPARSE = HERE.parent / "sparse"
 CODECS = HERE.parent / "codecs"
+PACKED = HERE.parent / "packed"
 WINDOW = HERE.parent / "window"
 QUANTIZED = HERE.parent / "quantization"
 COLUMNS = HERE.parent / "columns"
@@ -143,6 +144,45 @@ def make_codecs() -> None:
         for name, (x, _) in made.items()
     }
     tell(CODECS, expected, "the steps that came after release 0.1.0", "the elements")
+
+
+def packed_tensors() -> dict[str, tuple[np.ndarray, dict]]:
+    """Return what the table of packed words and of floats that are added holds: id -> (array, options of `write`)."""
+    rng = np.random.default_rng(13)
+    smooth = np.cumsum(np.cumsum(rng.integers(-3, 4, (4, 35, 9)), axis=1), axis=2)
+    field = (smooth / 7).astype(np.float32)
+    field.view(np.uint32)[0, 0, :2] = (0x80000000, 0)
+    ends = np.array([-(2**63), 2**63 - 1, -1, 0, 1, 2**62, -(2**62), 5])
+    chains = {
+        "lorenzo(float)+zigzag+pack": {
+            "float32": field, "float64": smooth[0] / 7, "five": field.reshape(2, 2, 5, 7, 9), "line": field[0, 0],
+        },
+        "lorenzo(float)+zstd": {"float32": field},
+        "lorenzo(float)+zigzag+shuffle+zstd": {"float64": smooth / 7},
+        "delta(-1)+zigzag+pack": {"ends": ends, "uint8": smooth.astype(np.uint8)},
+        "delta(-2)+zigzag+pack": {"int16": smooth.astype(np.int16), "complex64": field + 1j * field[::-1]},
+        "lorenzo+zigzag+pack": {"int16": smooth.astype(np.int16)},
+        "pack": {"ends": ends, "bool": smooth > 0, "scalar": np.array(77, np.uint16)},
+    }  # fmt: skip
+    return {
+        f"{codec}/{name}": (
+            x,
+            {"codec": codec, "block_shape": tuple(-(-2 * n // 3) for n in x.shape)},
+        )
+        for codec, arrays in chains.items()
+        for name, x in arrays.items()
+    }
+
+
+def make_packed() -> None:
+    """Write the table of packed words and of floats that are added, in one commit."""
+    made = packed_tensors()
+    write_together(PACKED, made)
+    expected = {
+        name: {"dtype": x.dtype.name, "shape": x.shape, "bytes": x.tobytes().hex()}
+        for name, (x, _) in made.items()
+    }
+    tell(PACKED, expected, "the steps pack and lorenzo(float)", "the elements")
 
 
 def write_together(where: Path, made: Mapping[str, tuple[np.ndarray, dict]]) -> tl.TensorLake:
@@ -387,6 +427,7 @@ def main() -> int:
         (HERE, make_dense),
         (SPARSE, make_sparse),
         (CODECS, make_codecs),
+        (PACKED, make_packed),
         (WINDOW, make_window),
         (QUANTIZED, make_quantized),
         (COLUMNS, make_columns),

@@ -64,6 +64,21 @@ def test_golden_tensors_of_later_steps(name):
     )
 
 
+PACKED = HERE.parent / "packed"
+BITS = json.loads((PACKED / "expected.json").read_text())
+
+
+@pytest.mark.parametrize("name", sorted(BITS))
+def test_golden_packed_tensors(name):
+    lake = tl.open(PACKED / "table", create=False)
+    assert list(lake) == sorted(BITS)
+    ref, x = lake[name], elements_of(BITS[name])
+    assert ref.codec == name.rpartition("/")[0]
+    assert bits(ref[...]) == bits(x)
+    assert bits(ref[..., 1:3] if x.ndim else ref[()]) == bits(x[..., 1:3] if x.ndim else x[()])
+    assert bits(MAKE["packed_tensors"]()[name][0]) == bits(x)
+
+
 COLUMNS = HERE.parent / "columns"
 TURNED = json.loads((COLUMNS / "expected.json").read_text())
 

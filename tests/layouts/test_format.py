@@ -402,6 +402,8 @@ def dense(data, sides, dtype, codec):
     filters = codec.split("+")
     if "bins" in filters:
         words = words_of_bins(data, count)
+    elif "pack" in filters:
+        words = packed_words(data, count, word)
     elif "nibbles" in filters:
         pairs = -(-count // 2)
         data = inflated(data, 2 * word * pairs)
@@ -434,6 +436,9 @@ def dense(data, sides, dtype, codec):
                 numbers[i] = (numbers[i] + numbers[i - 1]) % whole
         return numbers
 
+    if "lorenzo(float)" in filters and shape:
+        assert kind == "f"
+        words = predicted(along_last(words, shape[-1]), shape, word)
     if "lorenzo" in filters and shape:
         for axis, length in enumerate(shape):
             step = math.prod(shape[axis + 1 :])
@@ -464,6 +469,45 @@ def dense(data, sides, dtype, codec):
         return [struct.pack({2: "<e", 4: "<f", 8: "<d"}[size], n / scale) for n in signed]
     flat = b"".join(w.to_bytes(word, "little") for w in words)
     return [flat[i * size : (i + 1) * size] for i in range(len(flat) // size)]
+
+
+def packed_words(data, count, word):
+    """The words of groups of sixteen, each as wide as its group."""
+    groups = -(-count // 16)
+    widths, bits = data[:groups], int.from_bytes(data[groups:], "little")
+    assert all(width <= 8 * word for width in widths)
+    assert len(data) == groups + 2 * sum(widths)
+    out = []
+    for width in widths:
+        for _ in range(16):
+            out.append(bits & ((1 << width) - 1))
+            bits >>= width
+    assert not any(out[count:])
+    return out[:count]
+
+
+def predicted(words, shape, word):
+    """The words of floats, from their distances from what their neighbours predict."""
+    form, whole = {4: ("<I", "<f"), 8: ("<Q", "<d")}[word], 1 << (8 * word)
+
+    def number(w):
+        return struct.unpack(form[1], struct.pack(form[0], w))[0]
+
+    def rounded(x):
+        return struct.unpack(form[1], struct.pack(form[1], x))[0]
+
+    axes = [k for k, n in enumerate(shape[:-1]) if n > 1][-2:]
+    steps = [math.prod(shape[k + 1 :]) for k in axes]
+    for i in range(len(words)):
+        back = [s for k, s in zip(axes, steps, strict=True) if i // s % shape[k]]
+        if len(back) == 2:
+            z, y = back
+            guess = rounded(rounded(number(words[i - z]) - number(words[i - z - y])) + number(words[i - y]))  # fmt: skip
+            (guess,) = struct.unpack(form[0], struct.pack(form[1], guess))
+        else:
+            guess = words[i - back[0]] if back else 0
+        words[i] = (words[i] + guess) % whole
+    return words
 
 
 # --- steps that quantise -------------------------------------------------------------------------------
@@ -942,6 +986,7 @@ LATER = {
     "zigzag+zstd", "delta(-1)+zigzag+shuffle+zstd", "delta(-2)+zigzag+bins+zstd", "lorenzo+zstd",
     "lorenzo+zigzag+shuffle+zstd", "lorenzo+zigzag+bins+zstd", "bins+zstd", "decimal(2)+delta(-1)+zigzag+bins+zstd",
     "transpose+raw", "transpose+delta(-2)+shuffle+zstd", "transpose+decimal(1)+lorenzo+zstd",
+    "pack", "delta(-2)+zigzag+pack", "decimal(0)+delta(-1)+zigzag+pack", "lorenzo(float)+zigzag+pack",
 }  # fmt: skip
 
 

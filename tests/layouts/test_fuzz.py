@@ -34,7 +34,7 @@ MEMORY = 100 << 20
 SECONDS = 20
 DENSE = (
     "lorenzo+zigzag+bins+zstd", "shuffle+zstd", "decimal(0)+delta(-1)+zigzag+bins+zstd", "lorenzo+zigzag+shuffle+zstd",
-    "pco", "transpose+shuffle+zstd",
+    "pco", "transpose+shuffle+zstd", "lorenzo(float)+zigzag+pack", "delta(-2)+zigzag+pack",
 )  # fmt: skip
 FEWER = (
     "int8+lorenzo+zigzag+nibbles+zstd", "error(0.25)+shuffle+zstd", "split+zstd", "cast(bfloat16)+zstd",

@@ -13,11 +13,13 @@ from itertools import product
 import numpy as np
 
 from tensorlake_spark.layouts.coding import codec as codecs
+from tensorlake_spark.layouts.coding.block_words import steps_of
 from tensorlake_spark.layouts.coding.chain import CODECS
-from tensorlake_spark.layouts.kernels import dense
+from tensorlake_spark.layouts.coding.filters import bit_packing, float_lorenzo
+from tensorlake_spark.layouts.kernels import dense, packing
 
 DTYPES = ("u1", "f4", "c8")
-MORE = ("i2", "M8[s]", "c16")
+MORE = ("i2", "f8", "M8[s]", "c16")
 SHAPES = ((7,), (40, 5), (3, 40, 6), (2, 1, 35, 3), (2, 3, 2, 2))
 CHAINS = [
     name
@@ -30,14 +32,27 @@ def check(dtype: str, shape: tuple[int, ...], name: str, rng: np.random.Generato
     """Hold one block to the law, as a whole and in parts; return whether there is a loop for it."""
     nbytes = math.prod(shape) * np.dtype(dtype).itemsize
     block = rng.integers(0, 256, nbytes, np.uint8).view(dtype).reshape(shape)
-    words = codecs.words(block)
     codec = codecs.codec_of(name)
-    steps = codecs.steps_of(codec, shape, block.dtype)
+    if codec.floats:
+        if not float_lorenzo.takes(block.dtype):
+            return False
+        assert dense.fits(block.view(f"u{block.itemsize}")) == float_lorenzo.fits(
+            block.view(f"u{block.itemsize}")
+        )
+        block = (
+            np.cumsum(rng.standard_normal(shape), axis=0) * 10.0 ** rng.integers(-20, 30)
+        ).astype(dtype)
+        assert dense.fits(block.view(f"u{block.itemsize}"))
+    words = codecs.words(block)
+    steps = steps_of(codec, shape, block.dtype)
     if not steps.takes(words.shape, words.itemsize):
         return False
     _, payload = codecs.encode(block, codec)
     flat = dense.encode(words, steps)
-    want = np.frombuffer(codecs.inflate(payload, codec.compress, nbytes), np.uint8)
+    if codec.packed:
+        want = bit_packing.decode(payload, (words.size,), (words.size,), words.dtype).view(np.uint8)
+    else:
+        want = np.frombuffer(codecs.inflate(payload, codec.compress, nbytes), np.uint8)
     np.testing.assert_array_equal(flat, want, err_msg=f"{name} {dtype} {shape}")
     whole = tuple(slice(0, n) for n in words.shape)
     parts = [
@@ -48,7 +63,32 @@ def check(dtype: str, shape: tuple[int, ...], name: str, rng: np.random.Generato
         out = space(words[src].shape, words.dtype, apart)
         dense.decode_into(flat, steps, words.shape, src, out)
         np.testing.assert_array_equal(out, words[src], err_msg=f"{name} {dtype} {shape} {src}")
+        if codec.packed and codec.floats and out.size:
+            out[...] = 0
+            widths, data = bit_packing.parts(payload, words.size, words.dtype)
+            dense.decode_packed_into(data, widths, steps, words.shape, src, out)
+            np.testing.assert_array_equal(out, words[src], err_msg=f"{name} {dtype} {shape} {src}")
     return True
+
+
+def check_packing(word: str, rng: np.random.Generator) -> None:
+    """Hold the loops over packed words to NumPy: words of few bits or many, and the beginnings of some lines."""
+    kind = np.dtype(word)
+    shape = tuple(int(n) for n in rng.integers(1, 70, 2))
+    few = rng.integers(0, 2**64, shape, np.uint64) >> rng.integers(
+        64 - 8 * kind.itemsize, 65, shape
+    ).clip(0, 63).astype(np.uint64)
+    words = few.astype(kind)
+    payload = bit_packing.encode(words)
+    assert packing.encode(words.reshape(-1)) == payload
+    widths, data = bit_packing.parts(payload, words.size, kind)
+    rows, stop = int(rng.integers(1, shape[0] + 1)), int(rng.integers(1, shape[1] + 1))
+    lines = np.sort(rng.permutation(shape[0])[:rows])
+    out = np.zeros((rows, stop), kind)
+    packing.decode_into(data, widths, lines, shape[1], out)
+    np.testing.assert_array_equal(out, words[lines, :stop])
+    near = bit_packing.decode(payload, shape, (rows, stop), kind)
+    np.testing.assert_array_equal(near.reshape(rows, stop), words[:rows, :stop])
 
 
 def space(shape: tuple[int, ...], dtype: np.dtype, apart: bool) -> np.ndarray:
@@ -62,6 +102,9 @@ def main(dtypes: Sequence[str]) -> None:
     """Hold every loop to the law."""
     rng = np.random.default_rng(0)
     found = [check(d, s, n, rng) for d, s, n in product(dtypes, SHAPES, CHAINS)]
+    for word in ("u1", "<u2", "<u4", "<u8"):
+        for _ in range(100):
+            check_packing(word, rng)
     print(f"{sum(found)} of {len(found)} blocks went through a compiled loop")
 
 

@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.layouts.coding import pco
+from tensorlake_spark.layouts.coding.block_words import delta_axis, shape_of_words, stored_dtype
 from tensorlake_spark.layouts.coding.chain import Codec
-from tensorlake_spark.layouts.coding.codec import delta_axis, shape_of_words, stored_dtype
 from tensorlake_spark.layouts.coding.decompression import inflate
 from tensorlake_spark.layouts.coding.filters import (
     bin_coding,
+    bit_packing,
     byte_planes,
     decimals,
     deltas,
+    float_lorenzo,
     lorenzo,
     nibbles,
     zigzag,
@@ -78,6 +80,11 @@ def _stack(
         for row, payload in zip(stack, payloads, strict=True):
             row[...] = nibbles.join(inflate(payload, codec.compress, nbytes), size, word)
         stack = stack.reshape(-1)
+    elif codec.packed:
+        stack = np.empty((count, size), word)
+        for row, payload in zip(stack, payloads, strict=True):
+            row[...] = bit_packing.decode(payload, (size,), (size,), word)
+        stack = stack.reshape(-1)
     else:
         flat: Array = np.empty((count, size * word.itemsize), np.uint8)
         for row, payload in zip(flat, payloads, strict=True):
@@ -97,6 +104,8 @@ def _stack(
         rows = np.moveaxis(stack.reshape(count, *word_shape), -1, 0)
         for before, row in pairwise(rows):
             np.add(row, before, out=row)
+    elif codec.floats and shape:
+        float_lorenzo.add(stack.reshape(count, *word_shape), 1)
     elif codec.lorenzo and shape:
         blocks = stack.reshape(count, *word_shape)
         with deltas.ONE_AT_A_TIME:

@@ -17,6 +17,8 @@ of the elements (as unsigned integers), which is why NaN payloads and signed zer
     of one short one for every row.
 ``lorenzo``
     Differences along all axes, floats by their order.
+``lorenzo(float)``
+    The same with neighbours that are added as floats. A block that has floats of extreme size takes ``lorenzo``.
 ``zigzag``
     Small words of either sign become small unsigned ones.
 ``shuffle``
@@ -25,6 +27,8 @@ of the elements (as unsigned integers), which is why NaN payloads and signed zer
     The lowest four bits of all words, then the next four, two words to a byte.
 ``bins``
     In which bin each word lies, and then its place in the bin.
+``pack``
+    In place of a compressor: as few bits for each word as the largest of sixteen needs.
 ``zstd``, ``raw``
     The compressor, or none.
 ``pco``
@@ -46,6 +50,7 @@ from typing import Any
 
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
 from tensorlake_spark.layouts.coding.filters.decimals import PLACES
+from tensorlake_spark.layouts.kernels.steps import long_axes
 
 SINCE = {
     "raw": "0.1.0",
@@ -56,6 +61,7 @@ SINCE = {
     "zigzag": "0.2.0",
     "nibbles": "0.2.0",
     "bins": "0.2.0",
+    "pack": "0.2.0",
     "transpose": "0.2.0",
     "decimal": "0.2.0",
     "pco": "0.2.0",
@@ -99,6 +105,8 @@ class Codec:
         Whether the codec has these steps.
     places : int or None
         Decimal places of the step ``decimal``.
+    packed, floats : bool
+        Whether the words are packed, and whether `lorenzo` adds floats.
     turned : Codec or None
         Of a codec with the step ``transpose``: what follows it. The codec itself has no other step then.
     """
@@ -113,6 +121,8 @@ class Codec:
     pco: bool = False
     places: int | None = None
     nibbles: bool = False
+    packed: bool = False
+    floats: bool = False
     turned: Codec | None = None
 
     def beginning(
@@ -121,7 +131,7 @@ class Codec:
         """Return the shape of the beginning of a block in which a part of it lies; None if it has to be read whole.
 
         The bytes before compression begin with those of that beginning, as if the block were no longer, unless a step
-        spreads each element over all of them.
+        spreads each element over all of them. Packed words are found one by one, so the beginning ends on every axis.
 
         Examples
         --------
@@ -130,8 +140,14 @@ class Codec:
         >>> CODECS["shuffle+zstd"].beginning((64, 100), [slice(0, 9), slice(0, 100)], 4) is None
         True
         """
+        if not shape or any(part.start >= part.stop for part in src):
+            return None
+        if self.packed:
+            # Which axes lorenzo(float) goes along is told from the whole block where it has more than three.
+            is_cut = self.floats and len(long_axes(shape)) > 3
+            return tuple(shape) if is_cut else tuple(part.stop for part in src)
         spread = self.bins or self.nibbles or self.pco or (self.shuffle and word_bytes > 1)
-        if spread or not self.compress or not shape or any(part.start >= part.stop for part in src):
+        if spread or not self.compress:
             return None
         axis = len(shape) - 2 if self.delta == -2 and len(shape) > 1 else 0
         return (*shape[:axis], src[axis].stop, *shape[axis + 1 :])
@@ -143,16 +159,21 @@ def _chains() -> dict[str, Codec]:
     choices = product(
         (None, *PLACES),
         ("", "zigzag"),
-        ("", "delta(-1)", "delta(-2)", "lorenzo"),
-        ("", "shuffle", "nibbles", "bins"),
+        ("", "delta(-1)", "delta(-2)", "lorenzo", "lorenzo(float)"),
+        ("zstd", "shuffle+zstd", "nibbles+zstd", "bins+zstd", "pack"),
     )
-    for places, fold, less, group in choices:
+    for places, fold, less, end in choices:
+        floats = less == "lorenzo(float)"
+        if floats and places is not None:
+            continue  # what follows decimal are integers
         scale = "" if places is None else f"decimal({places})"
-        name = "+".join(step for step in (scale, less, fold, group, "zstd") if step)
+        name = "+".join(step for step in (scale, less, fold, end) if step)
         delta = -int(less[-2]) if less.startswith("delta") else 0
+        group = end.partition("+")[0]
         out[name] = Codec(
-            name, delta, group == "shuffle", compress=True, lorenzo=less == "lorenzo", zigzag=bool(fold),
-            bins=group == "bins", nibbles=group == "nibbles", places=places,
+            name, delta, group == "shuffle", compress=end != "pack", lorenzo=less.startswith("lorenzo"),
+            zigzag=bool(fold), bins=group == "bins", nibbles=group == "nibbles", places=places, packed=end == "pack",
+            floats=floats,
         )  # fmt: skip
     out["pco"] = Codec("pco", 0, False, False, pco=True)
     return out
@@ -184,8 +205,8 @@ def codec_of(name: str) -> Codec:
     raise InvalidOptionError(
         f"unknown codec {name!r}{did_you_mean(name, known)}; known are auto, smallest, raw, pco, and chains of these "
         "steps in this order, all but the last optional: transpose, decimal(0) to decimal(9), one of delta(-1), "
-        "delta(-2) and lorenzo, zigzag, one of shuffle, nibbles and bins, zstd; transpose may stand before raw and pco "
-        "too"
+        "delta(-2), lorenzo and lorenzo(float), zigzag, one of shuffle, nibbles and bins, zstd; pack may stand in "
+        "place of the last two, and transpose before raw and pco too; lorenzo(float) may not follow decimal"
     )
 
 

@@ -13,16 +13,25 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.kernel_switch import compiled
 from tensorlake_spark.layouts.coding import pco
+from tensorlake_spark.layouts.coding.block_words import (
+    delta_axis,
+    rows_first,
+    shape_of_words,
+    steps_of,
+    stored_dtype,
+    words,
+)
 from tensorlake_spark.layouts.coding.chain import CODECS, TRANSPOSE, UNFIT, Codec, codec_of
 from tensorlake_spark.layouts.coding.decompression import inflate, inflate_beginning
 from tensorlake_spark.layouts.coding.filters import (
     bin_coding,
+    bit_packing,
     byte_planes,
     decimals,
     deltas,
+    float_lorenzo,
     lorenzo,
     nibbles,
     zigzag,
@@ -52,37 +61,6 @@ _BEGINNING = 0.75  # of a block: to decompress more in pieces takes as long as t
 _zstd = pa.Codec("zstd", ZSTD_LEVEL)
 
 
-def words(array: Array) -> Array:
-    """Return a C-contiguous array as its unsigned words: shape kept, complex parts side by side.
-
-    Examples
-    --------
-    >>> words(np.zeros((2, 3), np.complex64)).shape, words(np.zeros(3, bool)).dtype
-    ((2, 6), dtype('uint8'))
-    """
-    size = array.dtype.itemsize
-    if array.dtype.kind == "c":
-        size //= 2
-    if array.ndim == 0:
-        array = array.reshape(1)
-    return array.view(np.dtype(f"<u{size}"))
-
-
-def shape_of_words(
-    shape: Sequence[int], dtype: np.dtype[Any]
-) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and dtype of `words` of an array of `shape` and `dtype`."""
-    out = tuple(shape) or (1,)
-    if dtype.kind == "c":
-        return (*out[:-1], out[-1] * 2), np.dtype(f"<u{dtype.itemsize // 2}")
-    return out, np.dtype(f"<u{dtype.itemsize}")
-
-
-def delta_axis(codec: Codec, ndim: int) -> int:
-    """0 where the block has no such axis: the step then does nothing."""
-    return codec.delta if -codec.delta <= ndim else 0
-
-
 def encode(array: Array, codec: Codec) -> tuple[str, bytes]:
     """Return the name of the codec that a block has then, and its bytes.
 
@@ -91,7 +69,8 @@ def encode(array: Array, codec: Codec) -> tuple[str, bytes]:
     array : ndarray
         Native byte order, not empty; C-contiguous, or of any order for a codec that transposes.
     codec : Codec
-        How to write it. A block that does not fit its step ``decimal`` takes `UNFIT` instead.
+        How to write it. A block that does not fit its step ``decimal`` takes `UNFIT` instead, and one that does not fit
+        ``lorenzo(float)`` takes ``lorenzo``.
 
     Raises
     ------
@@ -113,6 +92,8 @@ def encode(array: Array, codec: Codec) -> tuple[str, bytes]:
         else:
             array = integers
     block = words(array)
+    if codec.floats and not _adds_floats(block, array.dtype):
+        codec = CODECS[codec.name.replace("lorenzo(float)", "lorenzo")]
     steps = steps_of(codec, array.shape, array.dtype)
     dense = _compiled(steps, block.shape, block.dtype, True)
     stepped = _stepped(block, steps) if dense is None else dense.encode(block, steps)
@@ -120,13 +101,25 @@ def encode(array: Array, codec: Codec) -> tuple[str, bytes]:
         return codec.name, bin_coding.encode(stepped.view(block.dtype), _compressed)
     if codec.nibbles:
         return codec.name, _compressed(nibbles.part(stepped.view(block.dtype)))
+    if codec.packed:
+        return codec.name, bit_packing.encode(stepped.view(block.dtype))
     return codec.name, _compressed(stepped) if codec.compress else stepped.tobytes()
+
+
+def _adds_floats(block: Array, dtype: np.dtype[Any]) -> bool:
+    """Whether ``lorenzo(float)`` gives a block back, whichever machine reads it."""
+    if not float_lorenzo.takes(dtype):
+        return False
+    dense = _loaded("fits", block.itemsize, True, block.nbytes)
+    return float_lorenzo.fits(block) if dense is None else bool(dense.fits(block))
 
 
 def _stepped(block: Array, steps: Steps) -> Array:
     """Return the words of a block after the steps, or their byte planes."""
     if steps.axis:
         block = deltas.subtract(block, steps.axis)
+    elif steps.floats:
+        block = float_lorenzo.subtract(block)
     elif steps.lorenzo:
         if steps.ordered:
             block = block.copy()
@@ -137,19 +130,18 @@ def _stepped(block: Array, steps: Steps) -> Array:
     return byte_planes.part(block) if steps.shuffled and block.itemsize > 1 else block
 
 
-def steps_of(codec: Codec, shape: Sequence[int], dtype: np.dtype[Any]) -> Steps:
-    """Return what a codec does to the words of a block of `shape` and `dtype`."""
-    ordered = codec.lorenzo and lorenzo.has_order(dtype)
-    axis = delta_axis(codec, len(shape))
-    return Steps(axis, codec.lorenzo and bool(shape), ordered, codec.zigzag, codec.shuffle)
-
-
 def _compiled(steps: Steps, shape: Sequence[int], word: np.dtype[Any], encodes: bool) -> Any:
     """Return the module of compiled loops if the words of a block go through them, else None."""
-    nbytes = math.prod(shape) * word.itemsize
-    if nbytes < _SHORT_BLOCK or not steps.takes(shape, word.itemsize):
+    if not steps.takes(shape, word.itemsize):
         return None
-    return compiled(_DENSE, steps.loop, word.itemsize, encodes, nbytes=nbytes)
+    return _loaded(steps.loop, word.itemsize, encodes, math.prod(shape) * word.itemsize)
+
+
+def _loaded(loop: str, itemsize: int, encodes: bool, nbytes: int) -> Any:
+    """Return the module of compiled loops if one of them is to go through so many bytes, else None."""
+    return (
+        compiled(_DENSE, loop, itemsize, encodes, nbytes=nbytes) if nbytes >= _SHORT_BLOCK else None
+    )
 
 
 def _compressed(block: Array) -> bytes:
@@ -160,12 +152,25 @@ def _flat(payload: Any, codec: Codec, shape: Sequence[int], dtype: np.dtype[Any]
     """Return the words of a block, decompressed, with all other steps still to undo."""
     word_shape, word = shape_of_words(shape, dtype)
     count = math.prod(word_shape)
+    if codec.packed:
+        return bit_packing.decode(payload, word_shape, word_shape, word)
     if codec.bins:
         return bin_coding.decode([payload], count, word).reshape(-1)
     if codec.nibbles:
         parts = inflate(payload, codec.compress, nibbles.size_of(count, word))
         return nibbles.join(parts, count, word)
     return inflate(payload, codec.compress, count * word.itemsize).view(word)
+
+
+def _unpacked(
+    payload: Any, codec: Codec, shape: Sequence[int], near: Sequence[int], dtype: np.dtype[Any]
+) -> Array:
+    """Return the words of the beginning of a block, with all other steps still to undo."""
+    stored, word = shape_of_words(shape, dtype)
+    wanted, _ = shape_of_words(near, dtype)
+    if delta_axis(codec, len(shape)) == -2:
+        stored, wanted = rows_first(stored), rows_first(wanted)
+    return bit_packing.decode(payload, stored, wanted, word)
 
 
 def _coded(flat: Array, codec: Codec, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
@@ -177,7 +182,7 @@ def _coded(flat: Array, codec: Codec, shape: Sequence[int], dtype: np.dtype[Any]
         flat = _own(flat)
         zigzag.unfold(flat)
     if delta_axis(codec, len(shape)) == -2:
-        word_shape = (word_shape[-2], *word_shape[:-2], word_shape[-1])
+        word_shape = rows_first(word_shape)
     return flat.reshape(word_shape)
 
 
@@ -253,16 +258,7 @@ def decode_part(
 def _is_at_most_shuffled(codec: Codec, dtype: np.dtype[Any]) -> bool:
     """Whether byte k of every element lies in byte plane k, or in the element's place, and nothing is to be undone."""
     undone = codec.delta or codec.lorenzo or codec.zigzag or codec.bins or codec.nibbles
-    return not undone and dtype.kind != "c"
-
-
-def stored_dtype(codec: Codec, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype of what is stored: integers, where ``decimal`` made them of floats."""
-    if codec.places is None:
-        return dtype
-    if not decimals.fits(dtype):
-        raise CorruptDataError(f"codec {codec.name!r} stores floats, and dtype {dtype} is none")
-    return np.dtype(f"i{dtype.itemsize}")
+    return not (undone or codec.packed) and dtype.kind != "c"
 
 
 def decode_into(
@@ -297,18 +293,44 @@ def decode_into(
     if codec.pco:
         out[...] = decode(payload, codec, shape, dtype)[src]
         return
-    if shape and not codec.compress:  # raw
+    if shape and not codec.compress and not codec.packed:  # raw
         out[...] = _flat(payload, codec, shape, dtype).view(dtype).reshape(shape)[src]
         return
     kind = stored_dtype(codec, dtype)
     nbytes, word = math.prod(shape) * kind.itemsize, shape_of_words(shape, kind)[1]
     near = codec.beginning(shape, src, word.itemsize) if nbytes >= _SHORT_FRAME else None
     wanted = math.prod(near or ()) * kind.itemsize
-    if near is None or wanted > _BEGINNING * nbytes:
+    if near is not None and codec.packed:
+        if _put_packed(payload, codec, shape, kind, src, out):
+            return
+        flat, shape = _unpacked(payload, codec, shape, near, kind), near
+    elif near is None or wanted > _BEGINNING * nbytes:
         flat = _flat(payload, codec, shape, kind)
     else:
         flat, shape = inflate_beginning(payload, nbytes, wanted).view(word), near
     _put(flat, codec, shape, kind, src, out)
+
+
+def _put_packed(
+    payload: Any,
+    codec: Codec,
+    shape: Sequence[int],
+    dtype: np.dtype[Any],
+    src: tuple[slice, ...],
+    out: Array,
+) -> bool:
+    """Have a part of a block of packed floats put into `out` by a loop that does all at once, if there is one."""
+    steps = steps_of(codec, shape, dtype)
+    if not steps.floats or not steps.takes(shape, dtype.itemsize):
+        return False
+    if any(s.step not in (None, 1) for s in src) or out.strides[-1] != out.itemsize:
+        return False
+    dense = _loaded("packed_floats", dtype.itemsize, False, math.prod(shape) * dtype.itemsize)
+    if dense is None:
+        return False
+    widths, data = bit_packing.parts(payload, math.prod(shape), np.dtype(f"<u{dtype.itemsize}"))
+    dense.decode_packed_into(data, widths, steps, shape, src, words(out))
+    return True
 
 
 def _put(
@@ -361,20 +383,24 @@ def _put_part(
     if dense is not None:
         dense.decode_into(flat.view(np.uint8), steps, word_shape, src, words(out))
     else:
-        _undo(_coded(flat, codec, shape, dtype), codec, steps.axis, dtype, src, words(out))
+        _undo(_coded(flat, codec, shape, dtype), steps, dtype, src, words(out))
 
 
 def _undo(
     coded: Array,
-    codec: Codec,
-    axis: int,
+    steps: Steps,
     dtype: np.dtype[Any],
     src: tuple[slice, ...],
     out: Array,
 ) -> None:
     """Undo the differences of a block for the part `src` of its words, writing words into `out`."""
-    if axis:
-        deltas.add(coded, axis, src, out)
+    if steps.axis:
+        deltas.add(coded, steps.axis, src, out)
+        return
+    if steps.floats:
+        whole = _own(coded)
+        float_lorenzo.add(whole)
+        out[...] = whole[src]
         return
     part = _own(coded[tuple(slice(0, s.stop) for s in src)])
     with deltas.ONE_AT_A_TIME:
@@ -385,5 +411,5 @@ def _undo(
     else:
         lorenzo.add_last(part, part)
         out[...] = part[..., src[-1].start :]
-    if lorenzo.has_order(dtype):
+    if steps.ordered:
         lorenzo.turn(out)

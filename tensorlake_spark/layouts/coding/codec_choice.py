@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from tensorlake_spark.kernel_switch import choice
 from tensorlake_spark.layouts.coding import pco
 from tensorlake_spark.layouts.coding.chain import CODECS, codec_of
 from tensorlake_spark.layouts.coding.codec import encode
+from tensorlake_spark.layouts.coding.filters import float_lorenzo
 from tensorlake_spark.layouts.coding.filters.decimals import places_of
 
 Array = np.ndarray[Any, Any]
@@ -61,6 +63,21 @@ def candidates(dtype: np.dtype[Any], ndim: int) -> tuple[tuple[str, float], ...]
     return tuple(out)
 
 
+def packed_candidates(dtype: np.dtype[Any], ndim: int) -> tuple[tuple[str, float], ...]:
+    """Return the codecs that are worth trying where compiled loops decode, after all of `candidates`.
+
+    They are decoded two to three times as fast as zstd there, and half as fast by NumPy. So they need not save
+    anything, and are no candidates where NumPy decodes.
+
+    Examples
+    --------
+    >>> packed_candidates(np.dtype("f4"), 3), packed_candidates(np.dtype("i4"), 3)
+    ((('lorenzo(float)+zigzag+pack', 0.0),), ())
+    """
+    is_taken = float_lorenzo.takes(dtype) and ndim >= 2
+    return (("lorenzo(float)+zigzag+pack", 0.0),) if is_taken else ()
+
+
 def choose_codec(sample: Array) -> str:
     """Return the codec that makes a sample smallest, by trying.
 
@@ -81,6 +98,8 @@ def choose_codec(sample: Array) -> str:
         return "zstd"
     block = _part(sample, _SAMPLE_BYTES)
     tried = candidates(block.dtype, block.ndim)
+    if choice() == "fast":
+        tried += packed_candidates(block.dtype, block.ndim)
     places = places_of(block)
     if places is not None:
         integer = np.dtype(f"i{block.itemsize}")

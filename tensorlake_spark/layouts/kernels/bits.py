@@ -72,7 +72,7 @@ def put_bins(bins: Array, width_of: Array, begin_of: Array, held: Array, out: Ar
 
 @compiled_loop
 def pack(numbers: Array, widths: Array, out: Array) -> None:
-    """Add the bits of numbers, so many of each (at most 63), to zeros, one number after the other.
+    """Add the bits of numbers, so many of each (at most 64), to zeros, one number after the other.
 
     Parameters
     ----------

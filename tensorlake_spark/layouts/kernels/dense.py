@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tensorlake_spark.layouts.kernels import loops
-from tensorlake_spark.layouts.kernels.steps import BAND, Steps, long_axes
+from tensorlake_spark.layouts.kernels.packing import tail_of
+from tensorlake_spark.layouts.kernels.steps import BAND, PREDICTED, Steps, long_axes
 
 Array = np.ndarray[Any, Any]
 Coded = tuple[Array, Array, bool, bool]  # the first arguments of every loop that decodes
@@ -28,13 +30,30 @@ def warm(loop: str, itemsize: int, encodes: bool) -> None:
         Which of its two directions.
     """
     axis = {"lines": -1, "rows": -2}.get(loop, 0)
-    steps = Steps(axis, loop == "lorenzo", True, True, True)
+    floats = loop in ("float_lorenzo", "packed_floats")
+    steps = Steps(axis, loop == "lorenzo" or floats, not floats, True, True, floats)
     block = np.zeros((2, 3, 4), f"u{itemsize}")
+    if loop == "fits":
+        fits(block)
+        return
+    if loop == "packed_floats":
+        nothing = np.frombuffer(bytes(2), np.uint8)
+        decode_packed_into(
+            nothing[:0], nothing, steps, block.shape, [slice(0, n) for n in block.shape], block
+        )
+        return
     if encodes:
         encode(block, steps)
     else:
         flat = np.zeros(block.nbytes, np.uint8)
         decode_into(flat, steps, block.shape, [slice(0, n) for n in block.shape], block)
+
+
+def fits(words: Array) -> bool:
+    """Return whether all floats of a block lie between the magnitudes that ``lorenzo(float)`` adds, or are zero."""
+    low, high = PREDICTED[words.itemsize]
+    word = words.dtype.type
+    return bool(loops.lie_between(words.reshape(-1), word(low), word(high)))
 
 
 def encode(words: Array, steps: Steps) -> Array:
@@ -53,6 +72,17 @@ def encode(words: Array, steps: Steps) -> Array:
     columns = words.shape[-1]
     if steps.lorenzo:
         block = words.reshape(_three(words.shape))
+        if steps.floats:
+            loops.take_float_lorenzo(
+                block,
+                _floats(block),
+                *_guess(columns, words.dtype),
+                steps.zigzag,
+                shuffled,
+                flat,
+                plain,
+            )
+            return flat
         loops.take_lorenzo(block, steps.ordered, steps.zigzag, shuffled, flat, plain)
     elif steps.axis == -2:
         rows = words.shape[-2]
@@ -93,7 +123,10 @@ def decode_into(
     plain = flat.view(out.dtype)
     how = (flat, plain, steps.shuffled and out.itemsize > 1, steps.zigzag)
     if steps.lorenzo:
-        _put_lorenzo(how, steps.ordered, shape, src, out)
+        put = partial(loops.put_lorenzo, *how, steps.ordered)
+        if steps.floats:
+            put = partial(_put_floats, loops.put_float_lorenzo, how)
+        _put_lorenzo(put, shape, src, out)
     elif steps.axis == -2:
         _put_rows(how, shape, src, out)
     elif steps.axis == -1:
@@ -104,6 +137,22 @@ def decode_into(
         loops.put_plain(*how, whole)
         if not is_whole:
             out[...] = whole.reshape(shape)[tuple(src)]
+
+
+def decode_packed_into(
+    data: Array, widths: Array, steps: Steps, shape: Sequence[int], src: Sequence[slice], out: Array
+) -> None:
+    """Undo lorenzo(float) of a block of packed words, and put a part of it into a result.
+
+    Parameters
+    ----------
+    data, widths : uint8 arrays
+        As for `packing.decode_into`.
+    steps, shape, src, out
+        As for `decode_into`.
+    """
+    how = data, tail_of(data, src[-1].stop * out.itemsize), widths, steps.zigzag
+    _put_lorenzo(partial(_put_floats, loops.put_packed_floats, how), shape, src, out)
 
 
 def _put_lines(how: Coded, shape: Sequence[int], src: Sequence[slice], out: Array) -> None:
@@ -138,7 +187,7 @@ def _put_rows(how: Coded, shape: Sequence[int], src: Sequence[slice], out: Array
 
 
 def _put_lorenzo(
-    how: Coded, ordered: bool, shape: Sequence[int], src: Sequence[slice], out: Array
+    put: Callable[..., None], shape: Sequence[int], src: Sequence[slice], out: Array
 ) -> None:
     _, rows, columns = _three(shape)
     long = long_axes(shape)
@@ -149,12 +198,30 @@ def _put_lorenzo(
     if found is not None:
         memory, _, strides = found
         leap, step = [0, 0, *strides][-2:]
-        loops.put_lorenzo(*how, ordered, rows, columns, *stops, memory, step, leap)
+        put(rows, columns, *stops, memory, step, leap)
         return
     whole = np.empty(stops, out.dtype)
-    loops.put_lorenzo(*how, ordered, rows, columns, *stops, whole.reshape(-1), c, b * c)
+    put(rows, columns, *stops, whole.reshape(-1), c, b * c)
     keep = [slice(0, 1)] * (3 - len(long)) + [slice(src[k].start, None) for k in long]
     out[...] = whole[tuple(keep)].reshape(out.shape)
+
+
+def _put_floats(
+    loop: Callable[..., None], how: Sequence[Any],
+    rows: int, columns: int, planes: int, lines: int, stop: int, memory: Array, step: int, leap: int,
+) -> None:  # fmt: skip
+    guess = _guess(stop, memory.dtype)
+    loop(*how, rows, columns, planes, lines, stop, memory, _floats(memory), *guess, step, leap)
+
+
+def _floats(words: Array) -> Array:
+    return words.view(f"f{words.itemsize}")
+
+
+def _guess(columns: int, word: np.dtype[Any]) -> tuple[Array, Array]:
+    """Return room for a line of floats, and the same memory as words."""
+    words = np.empty(columns, word)
+    return _floats(words), words
 
 
 def _numbers(shape: Sequence[int], src: Sequence[slice]) -> Array:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorlake_spark.layouts.kernels.packing import unpack_line
 from tensorlake_spark.layouts.kernels.steps import BAND
 from tensorlake_spark.loop_compiler import compiled_loop
 
@@ -135,6 +136,80 @@ def put_lorenzo(
 
 
 @compiled_loop
+def put_float_lorenzo(
+    flat: Array, plain: Array, shuffled: bool, zigzag: bool,
+    rows: int, columns: int, planes: int, lines: int, stop: int,
+    out: Array, values: Array, guess: Array, guessed: Array, step: int, leap: int,
+) -> None:  # fmt: skip
+    """Undo lorenzo(float) as `put_lorenzo` does.
+
+    `values` are the memory of `out` as floats, and `guessed` that of `guess` as words.
+    """
+    for i in range(planes):
+        for j in range(lines):
+            begin = i * leap + j * step
+            row = out[begin : begin + stop]
+            _load(flat, plain, shuffled, zigzag, (i * rows + j) * columns, row)
+            _sum(row)
+            _add_guess(i, j, begin, stop, out, values, guess, guessed, step, leap)
+
+
+@compiled_loop
+def put_packed_floats(
+    data: Array, tail: Array, widths: Array, zigzag: bool,
+    rows: int, columns: int, planes: int, lines: int, stop: int,
+    out: Array, values: Array, guess: Array, guessed: Array, step: int, leap: int,
+) -> None:  # fmt: skip
+    """Do `put_float_lorenzo` for packed words, line by line, while a line is in the cache; see `packing.unpack`."""
+    one, zero = out.dtype.type(1), out.dtype.type(0)
+    place = (0, np.uint64(0))
+    for i in range(planes):
+        for j in range(lines):
+            begin = i * leap + j * step
+            row = out[begin : begin + stop]
+            place = unpack_line(data, tail, widths, place, (i * rows + j) * columns, row)
+            if zigzag:
+                for k in range(stop):
+                    row[k] = (row[k] >> one) ^ (zero - (row[k] & one))
+            _sum(row)
+            _add_guess(i, j, begin, stop, out, values, guess, guessed, step, leap)
+
+
+@compiled_loop
+def _add_guess(
+    i: int, j: int, begin: int, stop: int,
+    out: Array, values: Array, guess: Array, guessed: Array, step: int, leap: int,
+) -> None:  # fmt: skip
+    """Add what neighbours of line `j` of plane `i` predict."""
+    row = out[begin : begin + stop]
+    if i and j:
+        above = values[begin - step : begin - step + stop]
+        behind = values[begin - leap : begin - leap + stop]
+        corner = values[begin - leap - step : begin - leap - step + stop]
+        for k in range(stop):
+            guess[k] = (behind[k] - corner[k]) + above[k]
+        for k in range(stop):
+            row[k] += guessed[k]
+    elif i or j:
+        less = step if j else leap
+        near = out[begin - less : begin - less + stop]
+        for k in range(stop):
+            row[k] += near[k]
+
+
+@compiled_loop
+def lie_between(words: Array, low: Any, high: Any) -> bool:
+    """Return whether all magnitudes of floats, as words, are zero or in a range, both ends included."""
+    one = words.dtype.type(1)
+    greatest, least = words.dtype.type(0), words.dtype.type(high)
+    for k in range(words.size):
+        size = words.dtype.type(words[k] << one) >> one
+        greatest = max(greatest, size)
+        least = min(least, words.dtype.type(size - one))  # of zero the greatest word
+    return bool(greatest <= high and least >= words.dtype.type(low - one))
+
+
+@compiled_loop
 def _store(row: Array, zigzag: bool, shuffled: bool, at: int, flat: Array, plain: Array) -> None:
     """Put a row, which is spent by it, to the coded words from number `at` on."""
     if zigzag:
@@ -222,6 +297,32 @@ def take_lorenzo(
                     row[k] = here[k] - above[k] - behind[k] + corner[k]
             elif i or j:
                 near = above if j else behind
+                for k in range(columns):
+                    row[k] = here[k] - near[k]
+            else:
+                row[:] = here
+            _differ(row)
+            _store(row, zigzag, shuffled, (i * rows + j) * columns, flat, plain)
+
+
+@compiled_loop
+def take_float_lorenzo(
+    words: Array, values: Array, guess: Array, guessed: Array, zigzag: bool, shuffled: bool, flat: Array, plain: Array
+) -> None:  # fmt: skip
+    """Do lorenzo(float) for words of shape (planes, rows, columns), which are `values` as floats."""
+    planes, rows, columns = words.shape
+    row = np.empty(columns, words.dtype)
+    for i in range(planes):
+        for j in range(rows):
+            here = words[i, j]
+            if i and j:
+                above, behind, corner = values[i, j - 1], values[i - 1, j], values[i - 1, j - 1]
+                for k in range(columns):
+                    guess[k] = (behind[k] - corner[k]) + above[k]
+                for k in range(columns):
+                    row[k] = here[k] - guessed[k]
+            elif i or j:
+                near = words[i, j - 1] if j else words[i - 1, j]
                 for k in range(columns):
                     row[k] = here[k] - near[k]
             else:

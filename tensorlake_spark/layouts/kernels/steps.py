@@ -8,6 +8,13 @@ from typing import NamedTuple
 BAND = 32
 """Rows of a band of ``delta(-2)``; part of the format."""
 
+PREDICTED = {4: (27 << 23, 251 << 23), 8: (123 << 52, 2043 << 52)}
+"""By bytes of a word: between which magnitudes, as words, floats lie that ``lorenzo(float)`` adds; part of the format.
+
+That is 2**-100 and 2**124 for float32. Multiples of the last bit of the least one are no subnormals, and four times the
+greatest one is finite.
+"""
+
 
 class Steps(NamedTuple):
     """What is done to the words of a block, before they are compressed.
@@ -20,6 +27,8 @@ class Steps(NamedTuple):
         Whether there are differences along all axes, and whether words go by the order of floats then.
     zigzag, shuffled : bool
         Whether these steps follow.
+    floats : bool
+        Whether lorenzo adds floats.
     """
 
     axis: int
@@ -27,11 +36,14 @@ class Steps(NamedTuple):
     ordered: bool
     zigzag: bool
     shuffled: bool
+    floats: bool = False
 
     @property
     def loop(self) -> str:
         """Name of the loop that does them."""
-        return "lorenzo" if self.lorenzo else {0: "plain", -1: "lines", -2: "rows"}[self.axis]
+        if self.lorenzo:
+            return "float_lorenzo" if self.floats else "lorenzo"
+        return {0: "plain", -1: "lines", -2: "rows"}[self.axis]
 
     def takes(self, shape: Sequence[int], itemsize: int) -> bool:
         """Return whether there is a loop for blocks of such words, and anything to do in it."""

@@ -29,13 +29,18 @@ def test_what_the_first_release_reads_is_still_read():
 
 def test_names_are_the_chains_of_the_grammar():
     grammar = re.compile(
-        r"raw|pco|(decimal\([0-9]\)\+)?((delta\(-1\)|delta\(-2\)|lorenzo)\+)?(zigzag\+)?((shuffle|nibbles|bins)\+)?zstd"
+        r"raw|pco|(decimal\([0-9]\)\+(?!lorenzo\())?((delta\(-1\)|delta\(-2\)|lorenzo|lorenzo\(float\))\+)?(zigzag\+)?"
+        r"(((shuffle|nibbles|bins)\+)?zstd|pack)"
     )
     assert all(grammar.fullmatch(name) for name in CODECS)
-    assert len(CODECS) == 2 + 11 * 4 * 2 * 4
+    assert len(CODECS) == 2 + (10 * 4 + 5) * 2 * 5
     for name, codec in CODECS.items():
         assert codec.name == name
         assert codec.pco == (name == "pco")
+        assert codec.packed == name.endswith("pack")
+        assert codec.compress == name.endswith("zstd")
+        assert codec.floats == ("lorenzo(float)" in name)
+        assert codec.lorenzo == ("lorenzo" in name)
         assert codec.delta == (-1 if "(-1)" in name else -2 if "(-2)" in name else 0)
         assert codec.places == (int(name[8]) if name.startswith("decimal") else None)
 
@@ -53,7 +58,7 @@ def test_every_chain_may_follow_transpose_and_nothing_else_of_ours_may():
             codec_of(name)
 
 
-@pytest.mark.parametrize("name", ["zstd+shuffle", "zigzag", "decimal(10)+zstd", "lorenzo+delta(-1)+zstd", "pco+zstd", ""])  # fmt: skip
+@pytest.mark.parametrize("name", ["zstd+shuffle", "zigzag", "decimal(10)+zstd", "lorenzo+delta(-1)+zstd", "pco+zstd", "shuffle+pack", "decimal(1)+lorenzo(float)+zstd", ""])  # fmt: skip
 def test_other_names_are_refused_with_the_grammar(name):
     with pytest.raises(InvalidOptionError, match=f"unknown codec {re.escape(repr(name))}.*one of shuffle, nibbles and bins"):  # fmt: skip
         codec_of(name)

@@ -38,9 +38,11 @@ def test_whole_blocks_parts_and_stacks(data):
             codecs.encode(x, codec)
         return
     name, payload = codecs.encode(x, codec)
-    assert name == codec.name or (
-        codecs.codec_of(asked).places is not None and name == f"{first}shuffle+zstd"
-    )
+    inner = codecs.codec_of(asked)
+    fallback = "shuffle+zstd" if inner.places is not None else asked
+    if inner.floats:
+        fallback = asked.replace("(float)", "")
+    assert name in (codec.name, first + fallback)
     codec = codecs.codec_of(name)
     assert bits(codecs.decode(payload, codec, x.shape, x.dtype)) == bits(x)
     stack = decode_stack([payload, payload], codec, x.shape, x.dtype)
@@ -157,8 +159,8 @@ def test_parts_of_a_lorenzo_block_land_in_views_of_a_result():
 @pytest.mark.parametrize("dtype", ["u1", "f4", "i8", "c8"])
 def test_a_part_that_indices_choose_is_that_of_the_whole(name, first, dtype):
     x = np.random.default_rng(0).integers(0, 99, (70, 16)).astype(dtype)
-    codec = codecs.codec_of(first + name)
-    _, payload = codecs.encode(x, codec)
+    taken, payload = codecs.encode(x, codecs.codec_of(first + name))
+    codec = codecs.codec_of(taken)
     for src in ((slice(3, 70, 2), np.array([1, 4, 5])), np.ix_([3, 69], [0, 15])):
         assert np.array_equal(codecs.decode_part(payload, codec, x.shape, x.dtype, src), x[src])
     out = np.zeros((5, 60), dtype).T  # features lie in one piece

@@ -27,7 +27,7 @@ Array = np.ndarray[Any, Any]
 _HEAD = struct.Struct("<BI")
 _FINEST = 7
 _ONE, _SIX, _63 = np.uint64(1), np.uint64(6), np.uint64(63)
-_MASKS = (_ONE << np.arange(64, dtype=np.uint64)) - _ONE
+_MASKS = np.append((_ONE << np.arange(64, dtype=np.uint64)) - _ONE, ~np.uint64(0))  # by width
 _PIECE = 1 << 14  # words that are looked at together: what is made of them stays in the cache
 
 BITS = "tensorlake_spark.layouts.kernels.bits"
@@ -65,12 +65,12 @@ def encode(words: Array, compress: Callable[[Array], bytes]) -> bytes:
     widths = np.maximum(powers - fine, 0).view(np.uint64)
     bins = ((widths << np.uint64(fine)) + (numbers >> widths)).astype(np.uint8)
     frame = compress(bins)
-    bits = _pack(numbers & ((_ONE << widths) - _ONE), widths)
+    bits = joined_bits(numbers & ((_ONE << widths) - _ONE), widths)
     return _HEAD.pack(fine, len(frame)) + frame + bits
 
 
-def _pack(numbers: Array, widths: Array) -> bytes:
-    """Return the bits of numbers, so many of each (at most 63), lowest first, one number after the other."""
+def joined_bits(numbers: Array, widths: Array) -> bytes:
+    """Return the bits of numbers, so many of each, lowest first, one number after the other."""
     if numbers.nbytes > SHORT:
         loops = compiled(BITS, "pack", 8, nbytes=numbers.nbytes)
         if loops is not None:
@@ -173,10 +173,10 @@ def _unpack(bins: Array, bits: memoryview, fine: int, out: Array) -> None:
     begin = 0
     for start in range(0, len(out), _PIECE):
         piece = slice(start, start + _PIECE)
-        begin = _add_bits(held, begin, widths[piece], out[piece])
+        begin = add_bits(held, begin, widths[piece], out[piece])
 
 
-def _add_bits(held: Array, begin: int, widths: Array, out: Array) -> int:
+def add_bits(held: Array, begin: int, widths: Array, out: Array) -> int:
     """Add so many bits each, from bit `begin` of the words `held` on, to `out`; return where they end."""
     some = np.flatnonzero(widths) if np.count_nonzero(widths) < 0.7 * len(widths) else None
     if some is not None:

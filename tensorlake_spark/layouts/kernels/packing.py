@@ -1,0 +1,233 @@
+"""Loops over packed words that numba compiles: groups of a width each, their bits one after the other.
+
+Every loop runs without the interpreter lock. Their other bodies, in NumPy, are the oracle of the tests.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tensorlake_spark.loop_compiler import compiled_loop
+
+Array = np.ndarray[Any, Any]
+
+GROUP = 16
+"""Words of a group; part of the format."""
+
+_MORE = 512  # bytes by which a line may need more than its words have: those of its first and last group, and a load
+
+
+def warm(loop: str, itemsize: int) -> None:
+    """Have a loop compiled, or loaded from numba's cache, for words of so many bytes.
+
+    Parameters
+    ----------
+    loop : {"pack", "unpack"}
+        Which one.
+    itemsize : int
+        Bytes of a word.
+    """
+    words = np.zeros(1, f"u{itemsize}")
+    payload = encode(words)
+    if loop == "unpack":
+        held = np.frombuffer(payload, np.uint8)
+        decode_into(held[1:], held[:1], np.zeros(1, np.int64), 1, words.reshape(1, 1))
+
+
+def encode(words: Array) -> bytes:
+    """Return the widths of the groups of some words, and their bits.
+
+    Parameters
+    ----------
+    words : unsigned integer array
+        One axis, C-contiguous.
+    """
+    groups = -(-words.size // GROUP)
+    first = -(-groups // 8)  # the widths end where a word of eight bytes does
+    most = groups * GROUP * words.itemsize
+    held = np.empty(first + (most >> 3) + 2, np.uint64)
+    widths = held.view(np.uint8)[8 * first - groups : 8 * first]
+    nbytes = find_widths(words, widths) * GROUP // 8
+    pack(words, widths, held[first:])
+    return held.view(np.uint8)[8 * first - groups : 8 * first + nbytes].tobytes()
+
+
+def decode_into(data: Array, widths: Array, lines: Array, columns: int, out: Array) -> None:
+    """Unpack the beginnings of some lines.
+
+    Parameters
+    ----------
+    data : uint8 array
+        The bits, as many as the widths say; read-only.
+    widths : uint8 array
+        Of each group; read-only.
+    lines : int64 array
+        Numbers of lines, of `columns` words each, that ascend.
+    columns : int
+        Words of a line.
+    out : unsigned integer array, shape (lines, at most `columns`)
+        Where they go, C-contiguous.
+    """
+    unpack(data, tail_of(data, out.shape[1] * out.itemsize), widths, lines, columns, out)
+
+
+def tail_of(data: Array, line_bytes: int) -> Array:
+    """Return the end of the data with zeros behind it, for the last lines: loops read eight bytes at once."""
+    kept = line_bytes + _MORE
+    tail = np.zeros(kept + 16, np.uint8)
+    rest = data[max(0, data.size - kept) :]
+    tail[: rest.size] = rest
+    return tail
+
+
+@compiled_loop
+def find_widths(words: Array, widths: Array) -> Any:
+    """Write how many bits the words of each group need; return the sum."""
+    total = np.int64(0)
+    zero, one = words.dtype.type(0), words.dtype.type(1)
+    for g in range(widths.size):
+        some = words[g * GROUP : (g + 1) * GROUP]
+        joined = zero
+        for k in range(some.size):
+            joined |= some[k]
+        width = 0
+        while joined != zero:
+            width += 1
+            joined >>= one
+        widths[g] = width
+        total += width
+    return total
+
+
+@compiled_loop
+def pack(words: Array, widths: Array, out: Array) -> None:
+    """Write the bits of the words of each group, and zeros where the last group has no words.
+
+    Parameters
+    ----------
+    words, widths
+        As for `find_widths`, which gave the widths.
+    out : uint64 array
+        Has room for all bits, and one word more.
+    """
+    zero, one, last = np.uint64(0), np.uint64(1), np.uint64(63)
+    held, used, place = zero, zero, 0
+    for g in range(widths.size):
+        width = np.uint64(widths[g])
+        some = words[g * GROUP : (g + 1) * GROUP]
+        for k in range(GROUP):
+            word = np.uint64(some[k]) if k < some.size else zero
+            held |= word << used
+            end = used + width
+            if end > last:
+                out[place] = held
+                place += 1
+                held = (word >> one) >> (last - used)
+            used = end & last
+    out[place] = held
+
+
+@compiled_loop
+def unpack(data: Array, tail: Array, widths: Array, lines: Array, columns: int, out: Array) -> None:
+    """Do `decode_into`; `tail` is what `tail_of` gives."""
+    place = (0, np.uint64(0))
+    for n in range(lines.size):
+        place = unpack_line(data, tail, widths, place, lines[n] * columns, out[n])
+
+
+@compiled_loop
+def unpack_line(
+    data: Array, tail: Array, widths: Array, place: tuple[int, Any], at: int, row: Array
+) -> tuple[int, Any]:
+    """Write the words from number `at` on into a row.
+
+    Parameters
+    ----------
+    place : (int, uint64)
+        A group at or before that of the first word, and the bit at which it begins.
+
+    Returns
+    -------
+    (int, uint64)
+        The group behind the last word, in the same way, or that of the last word if it has more.
+    """
+    g, bit = place
+    while g < at // GROUP:
+        bit += np.uint64(widths[g]) * np.uint64(GROUP)
+        g += 1
+    kept = row.size * row.itemsize + _MORE
+    if np.int64(bit >> np.uint64(3)) + kept <= data.size:
+        return _unpack_line(data, widths, g, bit, at % GROUP, row)
+    away = np.uint64(8 * max(0, data.size - kept))
+    g, bit = _unpack_line(tail, widths, g, bit - away, at % GROUP, row)
+    return g, bit + away
+
+
+@compiled_loop
+def _unpack_line(
+    data: Array, widths: Array, g: int, bit: Any, first: int, row: Array
+) -> tuple[int, Any]:
+    """Do `unpack_line` from word `first` of a group on."""
+    done = 0
+    if first:
+        done = min(GROUP - first, row.size)
+        _unpack_some(data, widths[g], bit, first, row[:done])
+        if first + done == GROUP:
+            bit += np.uint64(widths[g]) * np.uint64(GROUP)
+            g += 1
+    whole = (row.size - done) // GROUP
+    for q in range(whole):
+        width = np.uint64(widths[g])
+        some = row[done + q * GROUP : done + q * GROUP + GROUP]
+        _unpack_words(data, width, bit, some)
+        bit += width * np.uint64(GROUP)
+        g += 1
+    done += whole * GROUP
+    if done < row.size:
+        _unpack_some(data, widths[g], bit, 0, row[done:])
+    return g, bit
+
+
+@compiled_loop
+def _unpack_some(data: Array, width: Any, bit: Any, first: int, out: Array) -> None:
+    """Write some words of a group that begins at a bit."""
+    _unpack_words(data, np.uint64(width), bit + np.uint64(first) * np.uint64(width), out)
+
+
+@compiled_loop
+def _unpack_words(data: Array, width: Any, bit: Any, out: Array) -> None:
+    mask = _mask(width)
+    if out.itemsize < 8:
+        for k in range(out.size):
+            out[k] = out.dtype.type(_word(data, bit) & mask)
+            bit += width
+    else:  # a word may need a ninth byte
+        for k in range(out.size):
+            ninth = np.uint64(data[(bit >> np.uint64(3)) + np.uint64(8)]) << np.uint64(1)
+            ninth <<= np.uint64(63) - (bit & np.uint64(7))
+            out[k] = out.dtype.type((_word(data, bit) | ninth) & mask)
+            bit += width
+
+
+@compiled_loop
+def _mask(width: Any) -> Any:
+    half = width >> np.uint64(1)  # a shift by 64 bits is none
+    return ((np.uint64(1) << half) << (width - half)) - np.uint64(1)
+
+
+@compiled_loop
+def _word(data: Array, bit: Any) -> Any:
+    """Return the 57 bits and more from one on."""
+    b, offset = bit >> np.uint64(3), bit & np.uint64(7)
+    # LLVM makes one load of eight bytes of this.
+    found = np.uint64(data[b])
+    found |= np.uint64(data[b + np.uint64(1)]) << np.uint64(8)
+    found |= np.uint64(data[b + np.uint64(2)]) << np.uint64(16)
+    found |= np.uint64(data[b + np.uint64(3)]) << np.uint64(24)
+    found |= np.uint64(data[b + np.uint64(4)]) << np.uint64(32)
+    found |= np.uint64(data[b + np.uint64(5)]) << np.uint64(40)
+    found |= np.uint64(data[b + np.uint64(6)]) << np.uint64(48)
+    found |= np.uint64(data[b + np.uint64(7)]) << np.uint64(56)
+    return found >> offset
