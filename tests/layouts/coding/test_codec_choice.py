@@ -7,6 +7,7 @@ import pytest
 
 from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.layouts.coding import codec as codecs
+from tensorlake_spark.layouts.coding import codec_choice
 from tensorlake_spark.layouts.coding.codec_choice import candidates, choose_codec, smallest_codec
 
 
@@ -33,7 +34,8 @@ def walk(shape):
 @pytest.mark.parametrize(
     ("made", "chosen"),
     [
-        (lambda rng: walk((64, 64, 128))[-16:, -16:], "lorenzo+zigzag+shuffle+zstd"),
+        (lambda rng: walk((64, 64, 128))[-16:, -16:], "lorenzo(float)+zigzag+shuffle+zstd"),
+        (lambda rng: (1e6 * walk((64, 64, 128))[-16:, -16:]).astype(int), "lorenzo+zigzag+shuffle+zstd"),
         (lambda rng: np.cumsum(rng.poisson(300, 30_000)), "delta(-1)+shuffle+zstd"),
         (lambda rng: np.minimum(rng.zipf(1.3, 30_000), 10**7), "bins+zstd"),
         (lambda rng: np.round(rng.lognormal(4, 1, 30_000), 2), "decimal(2)+bins+zstd"),
@@ -42,6 +44,19 @@ def walk(shape):
 )  # fmt: skip
 def test_what_suits_each_kind_of_numbers(made, chosen):
     assert choose_codec(made(np.random.default_rng(0))) == chosen
+
+
+def test_floats_are_packed_where_loops_are_sure_to_decode_them(monkeypatch):
+    x = walk((64, 64, 128)).astype(np.float32)[-16:, -16:]
+    packed = "lorenzo(float)+zigzag+pack"
+    sizes = {name: len(codecs.encode(x, codecs.codec_of(name))[1]) for name in (packed, "lorenzo(float)+zigzag+shuffle+zstd")}  # fmt: skip
+    assert choose_codec(x) == min(sizes, key=sizes.get) != packed
+    monkeypatch.setattr(codec_choice, "choice", lambda: "fast")
+    assert choose_codec(x) == packed
+    assert sizes[packed] < 1.1 * min(sizes.values())
+    noise = np.random.default_rng(0).standard_normal((64, 1024)).astype(np.float32)
+    assert choose_codec(noise) != packed, "more than a tenth larger than others"
+    assert choose_codec(x.astype(np.int32)) != packed
 
 
 def test_what_is_slow_to_decode_must_earn_it():

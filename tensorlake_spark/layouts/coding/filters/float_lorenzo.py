@@ -61,10 +61,9 @@ def subtract(words: Array) -> Array:
 
     Examples
     --------
-    >>> x = np.array([[1, 2, 3], [2, 3, 4]], "f4")
-    >>> less = subtract(x.view("u4"))
-    >>> (less[1] == subtract(np.array([2, 3, 4], "f4").view("u4") - x[0].view("u4"))).all()
-    True
+    >>> x = np.array([[1, 2, 3], [1, 2, 3]], "f4")
+    >>> subtract(x.view("u4"))[1].tolist()
+    [0, 0, 0]
     """
     block = _blocks(words)
     values = block.view(f"f{words.itemsize}")
