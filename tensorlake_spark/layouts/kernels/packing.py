@@ -49,8 +49,7 @@ def encode(words: Array) -> bytes:
     most = groups * GROUP * words.itemsize
     held = np.empty(first + (most >> 3) + 2, np.uint64)
     widths = held.view(np.uint8)[8 * first - groups : 8 * first]
-    nbytes = find_widths(words, widths) * GROUP // 8
-    pack(words, widths, held[first:])
+    nbytes = pack(words, widths, held[first:]) // 8
     return held.view(np.uint8)[8 * first - groups : 8 * first + nbytes].tobytes()
 
 
@@ -83,40 +82,30 @@ def tail_of(data: Array, line_bytes: int) -> Array:
 
 
 @compiled_loop
-def find_widths(words: Array, widths: Array) -> Any:
-    """Write how many bits the words of each group need; return the sum."""
-    total = np.int64(0)
-    zero, one = words.dtype.type(0), words.dtype.type(1)
-    for g in range(widths.size):
-        some = words[g * GROUP : (g + 1) * GROUP]
-        joined = zero
-        for k in range(some.size):
-            joined |= some[k]
-        width = 0
-        while joined != zero:
-            width += 1
-            joined >>= one
-        widths[g] = width
-        total += width
-    return total
-
-
-@compiled_loop
-def pack(words: Array, widths: Array, out: Array) -> None:
-    """Write the bits of the words of each group, and zeros where the last group has no words.
+def pack(words: Array, widths: Array, out: Array) -> Any:
+    """Write how many bits the words of each group need, and their bits; return how many bits these are.
 
     Parameters
     ----------
-    words, widths
-        As for `find_widths`, which gave the widths.
+    words : unsigned integer array
+        One axis, C-contiguous. Behind the last one the last group has zeros.
+    widths : uint8 array
+        Has room for one width a group.
     out : uint64 array
         Has room for all bits, and one word more.
     """
     zero, one, last = np.uint64(0), np.uint64(1), np.uint64(63)
     held, used, place = zero, zero, 0
     for g in range(widths.size):
-        width = np.uint64(widths[g])
         some = words[g * GROUP : (g + 1) * GROUP]
+        joined = zero
+        for k in range(some.size):
+            joined |= np.uint64(some[k])
+        width = zero
+        while joined:
+            width += one
+            joined >>= one
+        widths[g] = width
         for k in range(GROUP):
             word = np.uint64(some[k]) if k < some.size else zero
             held |= word << used
@@ -127,6 +116,7 @@ def pack(words: Array, widths: Array, out: Array) -> None:
                 held = (word >> one) >> (last - used)
             used = end & last
     out[place] = held
+    return 64 * place + np.int64(used)
 
 
 @compiled_loop
