@@ -201,12 +201,12 @@ def _add_guess(
 def lie_between(words: Array, low: Any, high: Any) -> bool:
     """Return whether all magnitudes of floats, as words, are zero or in a range, both ends included."""
     one = words.dtype.type(1)
-    greatest, least = words.dtype.type(0), words.dtype.type(high)
+    greatest, least, zero = words.dtype.type(0), words.dtype.type(high), words.dtype.type(0)
     for k in range(words.size):
         size = words.dtype.type(words[k] << one) >> one
         greatest = max(greatest, size)
-        least = min(least, words.dtype.type(size - one))  # of zero the greatest word
-    return bool(greatest <= high and least >= words.dtype.type(low - one))
+        least = min(least, words.dtype.type(high) if size == zero else size)
+    return bool(greatest <= high and least >= low)
 
 
 @compiled_loop
