@@ -151,8 +151,13 @@ def decode_packed_into(
     steps, shape, src, out
         As for `decode_into`.
     """
-    how = data, tail_of(data, src[-1].stop * out.itemsize), widths, steps.zigzag
-    _put_lorenzo(partial(_put_floats, loops.put_packed_floats, how), shape, src, out)
+    if not out.size:
+        return
+    first, stop = src[-1].start, src[-1].stop
+    line = np.empty(stop, out.dtype)
+    how = data, tail_of(data, line.nbytes), widths, steps.zigzag, line
+    put = partial(_put_floats, loops.put_packed_floats, how)
+    _put_lorenzo(put, shape, [*src[:-1], slice(0, stop - first)], out)
 
 
 def _put_lines(how: Coded, shape: Sequence[int], src: Sequence[slice], out: Array) -> None:

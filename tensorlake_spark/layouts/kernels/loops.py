@@ -156,22 +156,30 @@ def put_float_lorenzo(
 
 @compiled_loop
 def put_packed_floats(
-    data: Array, tail: Array, widths: Array, zigzag: bool,
+    data: Array, tail: Array, widths: Array, zigzag: bool, line: Array,
     rows: int, columns: int, planes: int, lines: int, stop: int,
     out: Array, values: Array, guess: Array, guessed: Array, step: int, leap: int,
 ) -> None:  # fmt: skip
-    """Do `put_float_lorenzo` for packed words, line by line, while a line is in the cache; see `packing.unpack`."""
+    """Do `put_float_lorenzo` for packed words, line by line, while a line is in the cache; see `packing.unpack`.
+
+    `line` has room for the beginning of a line. Its last words are the `stop` that go to the result: no prediction
+    needs those before them.
+    """
     one, zero = out.dtype.type(1), out.dtype.type(0)
     place = (0, np.uint64(0))
+    before = line.size - stop
     for i in range(planes):
         for j in range(lines):
             begin = i * leap + j * step
             row = out[begin : begin + stop]
-            place = unpack_line(data, tail, widths, place, (i * rows + j) * columns, row)
+            words = line if before else row
+            place = unpack_line(data, tail, widths, place, (i * rows + j) * columns, words)
             if zigzag:
-                for k in range(stop):
-                    row[k] = (row[k] >> one) ^ (zero - (row[k] & one))
-            _sum(row)
+                for k in range(words.size):
+                    words[k] = (words[k] >> one) ^ (zero - (words[k] & one))
+            _sum(words)
+            if before:
+                row[:] = line[before:]
             _add_guess(i, j, begin, stop, out, values, guess, guessed, step, leap)
 
 
