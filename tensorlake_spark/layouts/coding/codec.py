@@ -36,7 +36,7 @@ from tensorlake_spark.layouts.coding.filters import (
     nibbles,
     zigzag,
 )
-from tensorlake_spark.layouts.kernels.steps import Steps
+from tensorlake_spark.layouts.kernels.steps import Steps, long_axes
 
 __all__ = [
     "CODECS",
@@ -398,9 +398,13 @@ def _undo(
         deltas.add(coded, steps.axis, src, out)
         return
     if steps.floats:
-        whole = _own(coded)
-        float_lorenzo.add(whole)
-        out[...] = whole[src]
+        is_cut = (
+            len(long_axes(coded.shape)) <= 3
+        )  # else the whole shape says along which axes it goes
+        stops = tuple(slice(0, s.stop) for s in src) if is_cut else ()
+        beginning = _own(np.ascontiguousarray(coded[stops]))
+        float_lorenzo.add(beginning)
+        out[...] = beginning[src]
         return
     part = _own(coded[tuple(slice(0, s.stop) for s in src)])
     with deltas.ONE_AT_A_TIME:
