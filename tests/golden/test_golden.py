@@ -47,18 +47,23 @@ def test_attributes_axes_and_fill_of_golden_tensors():
     }
 
 
+def opened(where, told, name):
+    """Return a tensor of a golden table and the elements that it has to have, after it was read whole."""
+    lake = tl.open(where / "table", create=False)
+    assert list(lake) == sorted(told)
+    ref, x = lake[name], elements_of(told[name])
+    assert bits(ref[...]) == bits(x)
+    return ref, x
+
+
 CODECS = HERE.parent / "codecs"
 LATER = json.loads((CODECS / "expected.json").read_text())
 
 
 @pytest.mark.parametrize("name", sorted(LATER))
 def test_golden_tensors_of_later_steps(name):
-    lake = tl.open(CODECS / "table", create=False)
-    assert list(lake) == sorted(LATER)
-    ref, want = lake[name], LATER[name]
+    ref, x = opened(CODECS, LATER, name)
     assert ref.codec == name.rpartition("/")[0] or name.startswith("decimals/")
-    x = elements_of(want)
-    assert bits(ref[...]) == bits(x)
     assert bits(ref[::-1, ..., 1:] if x.ndim > 1 else ref[::-1]) == bits(
         x[::-1, ..., 1:] if x.ndim > 1 else x[::-1]
     )
@@ -70,11 +75,8 @@ BITS = json.loads((PACKED / "expected.json").read_text())
 
 @pytest.mark.parametrize("name", sorted(BITS))
 def test_golden_packed_tensors(name):
-    lake = tl.open(PACKED / "table", create=False)
-    assert list(lake) == sorted(BITS)
-    ref, x = lake[name], elements_of(BITS[name])
+    ref, x = opened(PACKED, BITS, name)
     assert ref.codec == name.rpartition("/")[0]
-    assert bits(ref[...]) == bits(x)
     assert bits(ref[..., 1:3] if x.ndim else ref[()]) == bits(x[..., 1:3] if x.ndim else x[()])
     assert bits(MAKE["packed_tensors"]()[name][0]) == bits(x)
 
@@ -85,12 +87,8 @@ TURNED = json.loads((COLUMNS / "expected.json").read_text())
 
 @pytest.mark.parametrize("name", sorted(TURNED))
 def test_golden_tensors_of_columns(name):
-    lake = tl.open(COLUMNS / "table", create=False)
-    assert list(lake) == sorted(TURNED)
-    ref, want = lake[name], TURNED[name]
+    ref, x = opened(COLUMNS, TURNED, name)
     assert ref.codec.startswith("transpose+")
-    x = elements_of(want)
-    assert bits(ref[...]) == bits(x)
     assert bits(ref[..., 1:] if x.ndim else ref[()]) == bits(x[..., 1:] if x.ndim else x[()])
     tensors = MAKE["column_tensors"]()
     assert (name in tensors and bits(tensors[name][0]) == bits(x)) or name.startswith("ctr/")
@@ -109,12 +107,8 @@ FEWER = json.loads((QUANTIZED / "expected.json").read_text())
 
 @pytest.mark.parametrize("name", sorted(FEWER))
 def test_golden_quantised_tensors(name):
-    lake = tl.open(QUANTIZED / "table", create=False)
-    assert list(lake) == sorted(FEWER)
-    ref, want = lake[name], FEWER[name]
-    assert ref.codec == want["codec"]
-    x = elements_of(want)
-    assert bits(ref[...]) == bits(x)
+    ref, x = opened(QUANTIZED, FEWER, name)
+    assert ref.codec == FEWER[name]["codec"]
     assert bits(ref[..., 1:3] if x.ndim else ref[()]) == bits(x[..., 1:3] if x.ndim else x[()])
     made = MAKE["quantized_tensors"]()[name][0]
     assert np.array_equal(np.isnan(made), np.isnan(x)), "NaN is kept"

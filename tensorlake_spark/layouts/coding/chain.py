@@ -50,7 +50,7 @@ from typing import Any
 
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
 from tensorlake_spark.layouts.coding.filters.decimals import PLACES
-from tensorlake_spark.layouts.kernels.steps import long_axes
+from tensorlake_spark.layouts.kernels.steps import has_planes
 
 SINCE = {
     "raw": "0.1.0",
@@ -143,9 +143,8 @@ class Codec:
         if not shape or any(part.start >= part.stop for part in src):
             return None
         if self.packed:
-            # Which axes lorenzo(float) goes along is told from the whole block where it has more than three.
-            is_cut = self.floats and len(long_axes(shape)) > 3
-            return tuple(shape) if is_cut else tuple(part.stop for part in src)
+            is_whole = self.floats and not has_planes(shape)
+            return tuple(shape) if is_whole else tuple(part.stop for part in src)
         spread = self.bins or self.nibbles or self.pco or (self.shuffle and word_bytes > 1)
         if spread or not self.compress:
             return None

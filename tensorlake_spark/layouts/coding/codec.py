@@ -36,7 +36,7 @@ from tensorlake_spark.layouts.coding.filters import (
     nibbles,
     zigzag,
 )
-from tensorlake_spark.layouts.kernels.steps import Steps, long_axes
+from tensorlake_spark.layouts.kernels.steps import Steps, has_planes
 
 __all__ = [
     "CODECS",
@@ -398,10 +398,7 @@ def _undo(
         deltas.add(coded, steps.axis, src, out)
         return
     if steps.floats:
-        is_cut = (
-            len(long_axes(coded.shape)) <= 3
-        )  # else the whole shape says along which axes it goes
-        stops = tuple(slice(0, s.stop) for s in src) if is_cut else ()
+        stops = tuple(slice(0, s.stop) for s in src) if has_planes(coded.shape) else ()
         beginning = _own(np.ascontiguousarray(coded[stops]))
         float_lorenzo.add(beginning)
         out[...] = beginning[src]

@@ -33,20 +33,17 @@ def warm(loop: str, itemsize: int, encodes: bool) -> None:
     floats = loop in ("float_lorenzo", "packed_floats")
     steps = Steps(axis, loop == "lorenzo" or floats, not floats, True, True, floats)
     block = np.zeros((2, 3, 4), f"u{itemsize}")
+    whole = [slice(0, n) for n in block.shape]
     if loop == "fits":
         fits(block)
-        return
-    if loop == "packed_floats":
-        nothing = np.frombuffer(bytes(2), np.uint8)
-        decode_packed_into(
-            nothing[:0], nothing, steps, block.shape, [slice(0, n) for n in block.shape], block
-        )
-        return
-    if encodes:
+    elif loop == "packed_floats":
+        widths = np.frombuffer(bytes(2), np.uint8)
+        decode_packed_into(widths[:0], widths, steps, block.shape, whole, block)
+    elif encodes:
         encode(block, steps)
     else:
         flat = np.zeros(block.nbytes, np.uint8)
-        decode_into(flat, steps, block.shape, [slice(0, n) for n in block.shape], block)
+        decode_into(flat, steps, block.shape, whole, block)
 
 
 def fits(words: Array) -> bool:
@@ -73,17 +70,10 @@ def encode(words: Array, steps: Steps) -> Array:
     if steps.lorenzo:
         block = words.reshape(_three(words.shape))
         if steps.floats:
-            loops.take_float_lorenzo(
-                block,
-                _floats(block),
-                *_guess(columns, words.dtype),
-                steps.zigzag,
-                shuffled,
-                flat,
-                plain,
-            )
-            return flat
-        loops.take_lorenzo(block, steps.ordered, steps.zigzag, shuffled, flat, plain)
+            what = block, _floats(block), *_guess(columns, words.dtype)
+            loops.take_float_lorenzo(*what, steps.zigzag, shuffled, flat, plain)
+        else:
+            loops.take_lorenzo(block, steps.ordered, steps.zigzag, shuffled, flat, plain)
     elif steps.axis == -2:
         rows = words.shape[-2]
         loops.take_rows(words.reshape(-1, rows, columns), steps.zigzag, shuffled, flat, plain)

@@ -39,9 +39,15 @@ def _load(flat: Array, plain: Array, shuffled: bool, zigzag: bool, at: int, row:
         for k in range(row.size):
             row[k] = words[k]
     if zigzag:
-        one, zero = row.dtype.type(1), row.dtype.type(0)
-        for k in range(row.size):
-            row[k] = (row[k] >> one) ^ (zero - (row[k] & one))
+        _unfold(row)
+
+
+@compiled_loop
+def _unfold(row: Array) -> None:
+    """Undo zigzag."""
+    one, zero = row.dtype.type(1), row.dtype.type(0)
+    for k in range(row.size):
+        row[k] = (row[k] >> one) ^ (zero - (row[k] & one))
 
 
 @compiled_loop
@@ -165,7 +171,6 @@ def put_packed_floats(
     `line` has room for the beginning of a line. Its last words are the `stop` that go to the result: no prediction
     needs those before them.
     """
-    one, zero = out.dtype.type(1), out.dtype.type(0)
     place = (0, np.uint64(0))
     before = line.size - stop
     for i in range(planes):
@@ -175,8 +180,7 @@ def put_packed_floats(
             words = line if before else row
             place = unpack_line(data, tail, widths, place, (i * rows + j) * columns, words)
             if zigzag:
-                for k in range(words.size):
-                    words[k] = (words[k] >> one) ^ (zero - (words[k] & one))
+                _unfold(words)
             _sum(words)
             if before:
                 row[:] = line[before:]

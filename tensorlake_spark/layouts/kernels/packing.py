@@ -9,12 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from tensorlake_spark.layouts.kernels.steps import GROUP
 from tensorlake_spark.loop_compiler import compiled_loop
 
 Array = np.ndarray[Any, Any]
-
-GROUP = 16
-"""Words of a group; part of the format."""
 
 _MORE = 512  # bytes by which a line may need more than its words have: those of its first and last group, and a load
 

@@ -8,6 +8,9 @@ from typing import NamedTuple
 BAND = 32
 """Rows of a band of ``delta(-2)``; part of the format."""
 
+GROUP = 16
+"""Words of a group of ``pack``; part of the format."""
+
 PREDICTED = {4: (27 << 23, 251 << 23), 8: (123 << 52, 2043 << 52)}
 """By bytes of a word: between which magnitudes, as words, floats lie that ``lorenzo(float)`` adds; part of the format.
 
@@ -48,8 +51,21 @@ class Steps(NamedTuple):
     def takes(self, shape: Sequence[int], itemsize: int) -> bool:
         """Return whether there is a loop for blocks of such words, and anything to do in it."""
         if self.lorenzo:
-            return len(long_axes(shape)) <= 3
+            return has_planes(shape)
         return bool(self.axis) or self.zigzag or (self.shuffled and itemsize > 1)
+
+
+def has_planes(shape: Sequence[int]) -> bool:
+    """Return whether a block is at most planes of lines: then its beginning is coded as if the block were no longer.
+
+    With more axes, which of them ``lorenzo(float)`` goes along is told from the whole block.
+
+    Examples
+    --------
+    >>> has_planes((3, 1, 4, 5)), has_planes((2, 3, 4, 5))
+    (True, False)
+    """
+    return len(long_axes(shape)) <= 3
 
 
 def long_axes(shape: Sequence[int]) -> list[int]:

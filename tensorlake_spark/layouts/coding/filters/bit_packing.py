@@ -19,11 +19,9 @@ import numpy as np
 from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.kernel_switch import compiled
 from tensorlake_spark.layouts.coding.filters.bin_coding import SHORT, add_bits, joined_bits
+from tensorlake_spark.layouts.kernels.steps import GROUP
 
 Array = np.ndarray[Any, Any]
-
-GROUP = 16
-"""Words of a group; part of the format."""
 
 _PACKING = "tensorlake_spark.layouts.kernels.packing"
 _PIECE = 1 << 10  # groups that NumPy looks at together: what is made of them stays in the cache
@@ -100,13 +98,12 @@ def decode(payload: Any, shape: Sequence[int], near: Sequence[int], word: np.dty
         return out.reshape(-1)
     if not wanted.size:
         return np.empty(0, word)
-    last = int(wanted[-1]) * shape[-1] + near[-1]
-    beginning = _unpack(data, widths[: -(-last // GROUP)], word)
-    rows = -(-last // shape[-1])
-    whole = np.zeros((rows, shape[-1]), word)
-    kept = min(beginning.size, whole.size)
-    whole.reshape(-1)[:kept] = beginning[:kept]
-    return np.ascontiguousarray(whole[wanted, : near[-1]]).reshape(-1)
+    rows, columns = int(wanted[-1]) + 1, shape[-1]
+    groups = -(-((rows - 1) * columns + near[-1]) // GROUP)
+    words = np.zeros(max(groups * GROUP, rows * columns), word)
+    _unpack(data, widths[:groups], words)
+    part = words[: rows * columns].reshape(rows, columns)[wanted, : near[-1]]
+    return np.ascontiguousarray(part).reshape(-1)
 
 
 def parts(payload: Any, count: int, word: np.dtype[Any]) -> tuple[Array, Array]:
@@ -137,18 +134,16 @@ def parts(payload: Any, count: int, word: np.dtype[Any]) -> tuple[Array, Array]:
     return widths, data
 
 
-def _unpack(data: Array, widths: Array, word: np.dtype[Any]) -> Array:
-    """Return the words of the first groups, by NumPy."""
+def _unpack(data: Array, widths: Array, out: Array) -> None:
+    """Add the words of the first groups to zeros, by NumPy."""
     nbytes = int(widths.sum(dtype=np.int64)) * GROUP // 8
     held = np.zeros((nbytes >> 3) + 2, "<u8")
     held.view(np.uint8)[:nbytes] = data[:nbytes]
-    out = np.zeros(len(widths) * GROUP, word)
     begin = 0
     for start in range(0, len(widths), _PIECE):
         some = np.repeat(widths[start : start + _PIECE], GROUP)
         part = out[start * GROUP : start * GROUP + len(some)]
         begin = add_bits(held, begin, some, part)
-    return out
 
 
 def _compiled(loop: str, count: int, word: np.dtype[Any]) -> Any:
