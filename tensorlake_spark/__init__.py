@@ -6,7 +6,8 @@ NumPy array. `tensorlake_spark.spark` is for Spark. Names are imported when they
 The rooms are folders, each importing only those below it: ``jobs``; ``spark``; ``query``; ``loader``; ``datasets``;
 ``lake``; ``columns``; ``audit``, ``computing`` and ``upkeep``; ``writing``; ``reading``; ``layouts`` and ``delta``;
 ``rows``; ``tensor``; ``ops``; ``indexing``. All may import ``errors``, ``fork_gate``, ``html_table``,
-``kernel_switch``, ``loop_compiler``, ``own_memory``, ``progress``, ``threads`` and ``moved`` (old import paths).
+``kernel_switch``, ``loop_compiler``, ``own_memory``, ``progress``, ``threads``, ``thread_shares`` and ``moved`` (old
+import paths).
 ``__main__`` is the command line, ``environment`` prints versions for a bug report. docs/architecture.md has a picture.
 """
 

@@ -46,7 +46,7 @@ def warm(loop: str, char: str) -> None:
 
     Parameters
     ----------
-    loop : {"total", "run_sums", "add", "take_finite"}
+    loop : {"total", "run_sums", "add", "keep", "take_finite"}
         Which one.
     char : str
         ``dtype.char`` of the values.
@@ -58,6 +58,8 @@ def warm(loop: str, char: str) -> None:
         run_sums(value, place)
     elif loop == "add":
         add((place, place), (value, value), 0)
+    elif loop == "keep":
+        keep(place == 0, place, value, place.copy(), value.copy())
     else:
         take_finite(value, place)
 
@@ -223,3 +225,31 @@ def _take_finite(
             out[n] = dense[places[n]]
             n += 1
     return True
+
+
+# ------------------------------------------------------------------------------ choosing
+
+
+def keep(mask: Array, places: Array, values: Array, kept: Array, out: Array) -> None:
+    """Write the places and values that a mask keeps, of values of 1, 2, 4 or 8 bytes.
+
+    Examples
+    --------
+    >>> kept, out = np.zeros(1, np.int64), np.zeros(1)
+    >>> keep(np.array([False, True]), np.array([4, 6]), np.array([5.0, 7.0]), kept, out)
+    >>> kept, out
+    (array([6]), array([7.]))
+    """
+    word = f"u{values.itemsize}"
+    _keep(fixed(mask), fixed(places), fixed(values).view(word), kept, out.view(word))
+
+
+@compiled_loop
+def _keep(mask: Array, places: Array, words: Array, kept: Array, out: Array) -> None:
+    """Copy what a mask keeps."""
+    n = 0
+    for k in range(mask.size):
+        if mask[k]:
+            kept[n] = places[k]
+            out[n] = words[k]
+            n += 1

@@ -9,12 +9,11 @@ import sys
 
 import numpy as np
 
+from tensorlake_spark import thread_shares
 from tensorlake_spark.computing.operations import cell_loops as loops
-from tensorlake_spark.computing.operations.reduction_kernels import Moments
+from tensorlake_spark.computing.operations.reduction_kernels import Kernel, Moments
 
 DTYPES = "bBhHiIlLqQfd"
-
-MOMENTS = Moments(np.dtype("f8"), np.dtype("f8"))
 
 
 def elements(
@@ -64,24 +63,30 @@ def check_sums(rng: np.random.Generator, char: str, cells: int) -> None:
         np.testing.assert_array_equal(one, other)
 
 
-def check_zeros(rng: np.random.Generator) -> None:
-    """Hold cells with zeros to the law: they are what NumPy's body gives, bit by bit."""
-    counts, missing = rng.integers(0, 5, 60).astype("f8"), rng.integers(0, 5, 60)
-    means, squares = rng.normal(size=(2, 60))
-    means[:6], squares[4:8] = [np.nan, np.inf, -np.inf, 1e200, -0.0, 0.0], [np.nan, np.inf, 0, -0.0]
-    missing[:4:2] = 0
-    with np.errstate(all="ignore"):
-        want = MOMENTS.with_zeros((counts, means, squares), missing)
-        found = loops.add_zeros(counts, means, squares, missing)
-    for one, other in zip(found, want):
-        np.testing.assert_array_equal(one, other)
-        numbers = ~np.isnan(one)
-        assert one[numbers].tobytes() == other[numbers].tobytes()
+def check_variances(rng: np.random.Generator) -> None:
+    """Hold variances of cells with zeros to the law: they are what NumPy's body gives, bit by bit."""
+    total = 5
+    counts = rng.integers(0, total + 1, 60)
+    means, squares = rng.normal(size=60), rng.random(60)
+    means[:6], squares[4:8] = [np.nan, np.inf, -np.inf, 1e200, -0.0, 0.0], [np.nan, np.inf, 0, 0.0]
+    counts[:4:2] = total
+    for is_root in (False, True):
+        kernel = Moments(np.dtype("f8"), np.dtype("f8"), 1, is_root)
+        with np.errstate(all="ignore"):
+            want = Kernel.finish_with_zeros(kernel, (counts, means, squares), counts, total)
+            found = loops.variances(counts, means, squares, total, total - 1.0, is_root)
+        np.testing.assert_array_equal(found, want)
+        numbers = ~np.isnan(want)
+        assert found[numbers].tobytes() == want[numbers].tobytes()
 
 
 def check_best(rng: np.random.Generator, char: str, cells: int) -> None:
     """Hold the search for the best elements to the law."""
-    for has_nan in (True, False):
+    for has_nan, bound in (
+        (True, 60),
+        (False, 60),
+        (True, 1 << 40),
+    ):  # numbers of few and of many bits
         of, at, values = elements(rng, cells, 60, char)
         values = values if has_nan else np.nan_to_num(values, nan=2, neginf=-np.inf)
         parts = [(of[:20], at[:20], values[:20]), (of[20:], at[20:], values[20:])]
@@ -89,7 +94,7 @@ def check_best(rng: np.random.Generator, char: str, cells: int) -> None:
             worst = -np.inf if largest else np.inf
             if char not in "fd":
                 worst = getattr(np.iinfo(char), "min" if largest else "max")
-            found, first, best = loops.best(parts, cells, worst, largest)
+            found, first, best = loops.best(parts, cells, bound, worst, largest)
             np.testing.assert_array_equal(found, np.unique(of))
             assert best.dtype == char
             by = np.argsort(at)
@@ -109,12 +114,12 @@ def check(char: str, seed: int = 0) -> None:
         with np.errstate(all="ignore"):
             check_sums(rng, char, cells)
         check_best(rng, char, cells)
-    check_zeros(rng)
+    check_variances(rng)
 
 
 if __name__ == "__main__":
     for dtype in sys.argv[1] if sys.argv[1:] else DTYPES:
         check(dtype)
-        loops._ALONE = 0  # each thread takes a share
+        thread_shares._ALONE = 0  # each thread takes a share
         check(dtype)
         print(f"{dtype}: through the compiled loops")

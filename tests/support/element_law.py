@@ -68,11 +68,27 @@ def check_take(rng: np.random.Generator, char: str, count: int) -> None:
     np.testing.assert_array_equal(loops.take_finite(largest, places), largest[places])
 
 
+def check_keep(rng: np.random.Generator, char: str, count: int) -> None:
+    """Hold what a mask keeps to the law."""
+    places, values = rng.integers(0, 99, count), rng.integers(0, 2, count).astype(char)
+    mask = rng.random(count) < 0.4
+    kept, out = np.zeros(mask.sum(), np.int64), np.zeros(mask.sum(), char)
+    loops.keep(mask, places, values, kept, out)
+    np.testing.assert_array_equal(kept, places[mask])
+    np.testing.assert_array_equal(out, values[mask])
+
+
 def check(char: str, seed: int = 0) -> None:
     """Hold every loop to the law for values of a dtype."""
     rng = np.random.default_rng(seed)
     for count in (0, 1, 7, 50):
         check_sums(rng, char, count)
+        for kind in (
+            "F" if char == "D" else char,
+            "e",
+            "?",
+        ):  # dtypes of which no other loop has values
+            check_keep(rng, kind, count)
     for shape, counts in (
         ((1, 1), [1, 1]), ((6, 7), [9, 20]), ((40, 3), [1, 70]), ((3, 40), [100, 110]), ((9, 9), [81, 81]),
     ):  # fmt: skip

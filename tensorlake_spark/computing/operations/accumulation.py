@@ -11,6 +11,7 @@ import numpy as np
 from tensorlake_spark.computing.fold import Place
 from tensorlake_spark.computing.operations.tiles import State
 from tensorlake_spark.kernel_switch import compiled
+from tensorlake_spark.thread_shares import PART, by_parts
 
 Array = np.ndarray[Any, Any]
 
@@ -98,7 +99,13 @@ def variances(sums: Array, squares: Array, count: int, left: float, is_root: boo
     if loops is None:
         return None
     out: Array = np.empty(sums.shape)
-    loops.variances(sums.reshape(-1), squares.reshape(-1), count, left, is_root, out.reshape(-1))
+    arrays = sums.reshape(-1), squares.reshape(-1), out.reshape(-1)
+
+    def some(here: slice) -> None:
+        total, square, into = (array[here] for array in arrays)
+        loops.variances(total, square, count, left, is_root, into)
+
+    by_parts(some, out.size, PART)
     return out
 
 

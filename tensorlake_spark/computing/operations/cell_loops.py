@@ -10,7 +10,6 @@ Their other bodies are `cell_tables`, `reduction_kernels` and `index_searches`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +17,8 @@ import numpy as np
 from tensorlake_spark.layouts.result_memory import scratch
 from tensorlake_spark.loop_compiler import compiled_loop
 from tensorlake_spark.ops.element_loops import fixed
-from tensorlake_spark.threads import THREADS, at_once
+from tensorlake_spark.thread_shares import shares_of, spans
+from tensorlake_spark.threads import at_once
 
 Array = np.ndarray[Any, Any]
 Parts = Sequence[tuple[Array, ...]]
@@ -26,7 +26,7 @@ Parts = Sequence[tuple[Array, ...]]
 _BITS = 16
 """A range has 2**_BITS cells, so that what is known of them stays in the cache."""
 
-_ALONE = 1 << 17  # so few elements are not worth a second thread
+_NUMBERS = 1 << 46  # of elements are below, so that they have room beside cells
 _U = np.uint64
 _PLACE, _DOUBLE = np.dtype(np.int64), np.dtype(np.float64)
 
@@ -60,7 +60,7 @@ def warm(loop: str, kind: str) -> None:
 
     Parameters
     ----------
-    loop : {"group", "add", "add_squares", "add_moments", "add_zeros", "best"}
+    loop : {"group", "add", "add_squares", "add_moments", "variances", "best"}
         Which one.
     kind : str
         ``dtype.char`` of the values; for "group" of unsigned words as long as they are.
@@ -69,10 +69,10 @@ def warm(loop: str, kind: str) -> None:
     if loop == "group":
         group([(one, values)], 1)
         group([(one, one, values)], 1)
-    elif loop == "add_zeros":
-        add_zeros(values, values, values, one)
+    elif loop == "variances":
+        variances(one, values, values, 1, 1.0, False)
     elif loop == "best":
-        best([(one, one, values)], 1, values[0], True)
+        best([(one, one, values)], 1, 1, values[0], True)
     else:
         globals()[loop]([(one, values)], 1)
 
@@ -83,8 +83,8 @@ def group(parts: Parts, cells: int) -> tuple[Array, Array, tuple[Array, ...]]:
     Parameters
     ----------
     parts : sequence of tuple of ndarray
-        Cells as int64, in any order; a number for each element as int64, from 0 up to 2**46, or none; and
-        values of 1, 2, 4 or 8 bytes. There are fewer than 2**31 elements.
+        Cells as integers, in any order; a number for each element, from 0 up to 2**46, or none; and values of 1, 2,
+        4 or 8 bytes. There are fewer than 2**31 elements.
     cells : int
         All are below.
 
@@ -95,8 +95,9 @@ def group(parts: Parts, cells: int) -> tuple[Array, Array, tuple[Array, ...]]:
     (array([1, 4]), array([1, 2]), array([1, 0, 1], dtype=int32), array([5., 7., 9.]))
     """
     found, dealt = _dealt(parts, cells)
-    counts, of = scratch(found.shape, _PLACE, 0), scratch(dealt.at.shape, np.dtype(np.int32))
+    of = scratch(dealt.at.shape, np.dtype(np.int32))
     # Without the values, which may be halves, of which numba has no arrays.
+    counts = scratch(found.shape, _PLACE)
     _each_range(_group, dealt._replace(values=of), counts)
     numbers = (dealt.at >> _BITS,) if len(parts[0]) > 2 else ()
     return found, counts, (of, *numbers, dealt.values)
@@ -120,7 +121,7 @@ def add_squares(parts: Parts, cells: int) -> tuple[Array, Array, Array]:
 
 def _sums(parts: Parts, cells: int, squared: bool) -> tuple[Array, Array, Array]:
     found, dealt = _dealt(parts, cells)
-    counts, sums = scratch(found.shape, _PLACE, 0), scratch(found.shape, _DOUBLE, 0)
+    counts, sums = scratch(found.shape, _PLACE), scratch(found.shape, _DOUBLE)
     _each_range(_add, dealt, counts, sums, squared)
     return found, counts, sums
 
@@ -134,29 +135,43 @@ def add_moments(parts: Parts, cells: int) -> tuple[Array, Array, Array, Array]:
     (array([1, 4]), array([1, 2]), array([7., 7.]), array([0., 8.]))
     """
     found, dealt = _dealt(parts, cells)
-    counts, means = scratch(found.shape, _PLACE, 0), scratch(found.shape, _DOUBLE, 0)
-    squares = scratch(found.shape, _DOUBLE, 0)
+    counts = scratch(found.shape, _PLACE)
+    means, squares = scratch(found.shape, _DOUBLE), scratch(found.shape, _DOUBLE)
     _each_range(_add_moments, dealt, counts, means, squares)
     return found, counts, means, squares
 
 
-def add_zeros(
-    counts: Array, means: Array, squares: Array, missing: Array
-) -> tuple[Array, Array, Array]:
-    """Return the counts, means and sums of squares of cells after so many zeros.
+def variances(
+    counts: Array, means: Array, squares: Array, total: int, left: float, is_root: bool
+) -> Array:
+    """Return the variances of cells after zeros, with which each has so many elements.
+
+    Parameters
+    ----------
+    counts : int64 ndarray
+        How many elements each cell has.
+    means, squares : float64 ndarray
+        Their means, and the sums of squares of what is apart from these.
+    total : int
+        How many elements there are with the zeros.
+    left : float
+        What sums of squares are divided by.
+    is_root : bool
+        Whether roots of the variances are wanted.
 
     Examples
     --------
-    >>> add_zeros(np.array([2.0]), np.array([6.0]), np.array([0.0]), np.array([1]))
-    (array([3.]), array([4.]), array([24.]))
+    >>> variances(np.array([2]), np.array([6.0]), np.array([0.0]), 3, 3.0, False)
+    array([8.])
     """
-    shape = counts.shape
-    out = scratch(shape, _DOUBLE), scratch(shape, _DOUBLE), scratch(shape, _DOUBLE)
-    _add_zeros(fixed(counts), fixed(means), fixed(squares), fixed(missing), *out)
+    out = scratch(counts.shape, _DOUBLE)
+    _variances(fixed(counts), fixed(means), fixed(squares), float(total), left, is_root, out)
     return out
 
 
-def best(parts: Parts, cells: int, worst: Any, largest: bool) -> tuple[Array, Array, Array]:
+def best(
+    parts: Parts, cells: int, numbers: int, worst: Any, largest: bool
+) -> tuple[Array, Array, Array]:
     """Return the cells that have elements, the number of the best one of each, and its value.
 
     NaN is better than numbers, and of equal values the one of the least number.
@@ -165,6 +180,8 @@ def best(parts: Parts, cells: int, worst: Any, largest: bool) -> tuple[Array, Ar
     ----------
     parts, cells
         As for `group`, with numbers.
+    numbers : int
+        All are below.
     worst : scalar
         No value is worse.
     largest : bool
@@ -172,75 +189,58 @@ def best(parts: Parts, cells: int, worst: Any, largest: bool) -> tuple[Array, Ar
 
     Examples
     --------
-    >>> best([(np.array([4, 1, 4]), np.array([3, 0, 1]), np.array([5.0, 7.0, 5.0]))], 6, -np.inf, True)
+    >>> best([(np.array([4, 1, 4]), np.array([3, 0, 1]), np.array([5.0, 7.0, 5.0]))], 6, 4, -np.inf, True)
     (array([1, 4]), array([0, 1]), array([7., 5.]))
     """
-    found, dealt = _dealt(parts, cells)
-    first = scratch(found.shape, _PLACE, np.iinfo(np.int64).max)
-    value = scratch(found.shape, dealt.values.dtype, worst)
-    _each_range(_best, dealt, first, value, largest)
+    found, dealt = _dealt(parts, cells, numbers)
+    first, value = scratch(found.shape, _PLACE), scratch(found.shape, dealt.values.dtype)
+    _each_range(_best, dealt, first, value, dealt.values.dtype.type(worst), largest)
     return found, first, value
 
 
-def _dealt(parts: Parts, cells: int) -> tuple[Array, _Dealt]:
+def _dealt(parts: Parts, cells: int, numbers: int = _NUMBERS) -> tuple[Array, _Dealt]:
     """Return the cells that have elements, and the elements range by range."""
     ranges = (max(cells, 1) - 1 >> _BITS) + 1
-    edges = np.cumsum([0, *(len(part[0]) for part in parts)])
-    shares = [parts[first:stop] for first, stop in _spans(edges)]
+    has_numbers = len(parts[0]) > 2
+    kinds = [_integers(cells), _integers(numbers)][: 1 + has_numbers]
+    shares = shares_of([(*map(np.asarray, part[:-1], kinds), part[-1]) for part in parts])
+    sizes = np.zeros((len(shares), ranges), np.int64)
+    every = scratch((len(shares), -(-cells // 64)), np.dtype(_U))
 
-    def tallied(share: Parts) -> tuple[Array, Array]:
-        sizes, marks = np.zeros(ranges, np.int64), scratch((-(-cells // 64),), np.dtype(_U), 0)
-        for part in share:
-            _tally(fixed(part[0]), _BITS, sizes, marks)
-        return sizes, marks
+    def tally(number: int) -> None:
+        every[number] = 0
+        for part in shares[number]:
+            _tally(fixed(part[0]), _BITS, sizes[number], every[number])
 
-    tallies = at_once(tallied, shares)
-    marks = tallies[0][1]
-    for _, others in tallies[1:]:
-        np.bitwise_or(marks, others, out=marks)
-    before = scratch(marks.shape, np.dtype(np.int32))
-    found = scratch((_rank(marks, before),), _PLACE)
-    _name(marks, found)
-    sizes = np.stack([sizes for sizes, _ in tallies])
+    at_once(tally, range(len(shares)))
+    marks, before = every[0], scratch(every.shape[1:], np.dtype(np.int32))
+    found = scratch((_rank(every, before),), _PLACE)
     edges = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes.sum(axis=0))))
     nexts, count = edges[:-1] + np.cumsum(sizes, axis=0) - sizes, int(edges[-1])
-    dtype, has_numbers = parts[0][-1].dtype, len(parts[0]) > 2
-    place = np.dtype(np.int64 if has_numbers else np.int32)
+    dtype, place = parts[0][-1].dtype, _integers(numbers << _BITS if has_numbers else 0)
     memory = scratch((count * (place.itemsize + dtype.itemsize),), np.dtype("u1"))
     at, values = memory[: count * place.itemsize].view(place), memory[count * place.itemsize :]
-    word, none = np.dtype(f"u{dtype.itemsize}"), np.zeros(0, np.int64)
+    word, none = np.dtype(f"u{dtype.itemsize}"), np.zeros(0, kinds[-1])
+    words = [len(marks) * number // len(shares) for number in range(len(shares) + 1)]
 
     def deal(number: int) -> None:
+        _name(marks, before, found, *words[number : number + 2])
         for some, *more, mine in shares[number]:
-            numbers, words = fixed(more[0] if more else none), fixed(mine).view(word)
-            _deal(fixed(some), numbers, words, _BITS, nexts[number], at, values.view(word))
+            given = fixed(more[0] if more else none), fixed(mine).view(word)
+            _deal(fixed(some), *given, _BITS, nexts[number], at, values.view(word))
 
     at_once(deal, range(len(shares)))
     return found, _Dealt(at, values.view(dtype), edges, marks, before)
 
 
+def _integers(bound: int) -> np.dtype[Any]:
+    """Return the integers that loops take for numbers below a bound, which are of two kinds."""
+    return np.dtype(np.int32 if bound <= 1 << 31 else np.int64)
+
+
 def _each_range(loop: Callable[..., None], dealt: _Dealt, *more: Any) -> None:
     """Have a loop do its work on the ranges of cells: each thread takes some."""
-    at_once(lambda span: loop(*dealt, _BITS, *span, *more), _spans(dealt.edges))
-
-
-def _spans(edges: Array) -> list[tuple[int, int]]:
-    """Return which groups of elements each thread takes, about as many elements each: one thread, if there are few.
-
-    Parameters
-    ----------
-    edges : int64 ndarray
-        Where each group begins, and the end.
-
-    Examples
-    --------
-    >>> _spans(np.array([0, 5, 9]))
-    [(0, 2)]
-    """
-    threads = THREADS if edges[-1] >= _ALONE else 1
-    cuts = np.searchsorted(edges, edges[-1] * np.arange(1, threads) // threads)
-    at = [0, *cuts.tolist(), len(edges) - 1]
-    return [span for span in pairwise(at) if span[0] < span[1]]
+    at_once(lambda span: loop(*dealt, _BITS, *span, *more), spans(dealt.edges))
 
 
 @compiled_loop
@@ -263,9 +263,12 @@ def _ones(word: Any) -> int:
 
 
 @compiled_loop
-def _rank(marks: Array, before: Array) -> int:
-    """Write how many cells are marked before each word; return how many there are."""
-    n = 0
+def _rank(every: Array, before: Array) -> int:
+    """Put all marks into the first ones; write how many are before each word, and return how many there are."""
+    n, marks = 0, every[0]
+    for others in every[1:]:
+        for w in range(marks.size):
+            marks[w] |= others[w]
     for w in range(marks.size):
         before[w] = n
         n += _ones(marks[w])
@@ -273,10 +276,12 @@ def _rank(marks: Array, before: Array) -> int:
 
 
 @compiled_loop
-def _name(marks: Array, found: Array) -> None:
-    """Write the marked cells."""
-    n = 0
-    for w in range(marks.size):
+def _name(marks: Array, before: Array, found: Array, first: int, stop: int) -> None:
+    """Write the marked cells of some words."""
+    if first == stop:
+        return
+    n = before[first]
+    for w in range(first, stop):
         word = marks[w]
         while word:
             rest = word & (word - _U(1))
@@ -291,6 +296,13 @@ def _range(r: int, at: Array, edges: Array, marks: Array, before: Array, bits: i
     first, stop = edges[r], edges[r + 1]
     words = slice(r << (bits - 6), (r + 1) << (bits - 6))
     return at[first:stop], marks[words], before[words]
+
+
+@compiled_loop
+def _entries(r: int, before: Array, bits: int, count: int) -> Any:
+    """Return which of `count` cells that have elements lie in a range."""
+    first, stop = r << (bits - 6), (r + 1) << (bits - 6)
+    return slice(before[first], before[stop] if stop < before.size else count)
 
 
 @compiled_loop
@@ -332,6 +344,7 @@ def _group(
     for r in range(first, stop):
         some, words, base = _range(r, at, edges, marks, before, bits)
         mine = of[edges[r] : edges[r + 1]]
+        counts[_entries(r, before, bits, counts.size)] = 0
         for k in range(some.size):
             number = _number(some[k], mask, words, base)
             mine[k] = number
@@ -347,7 +360,8 @@ def _add(
     mask = _U((1 << bits) - 1)
     for r in range(first, stop):
         some, words, base = _range(r, at, edges, marks, before, bits)
-        mine = values[edges[r] : edges[r + 1]]
+        mine, here = values[edges[r] : edges[r + 1]], _entries(r, before, bits, counts.size)
+        counts[here], sums[here] = 0, 0
         for k in range(some.size):
             number = _number(some[k], mask, words, base)
             counts[number] += 1
@@ -360,19 +374,17 @@ def _add_moments(
     first: int, stop: int, counts: Array, means: Array, squares: Array,
 ) -> None:  # fmt: skip
     """Count the elements of each cell, and find their mean and the sum of squares of what is apart from it."""
-    mask, word = _U((1 << bits) - 1), stop << (bits - 6)
-    n, end = before[first << (bits - 6)], before[word] if word < before.size else counts.size
+    mask = _U((1 << bits) - 1)
     for r in range(first, stop):
         some, words, base = _range(r, at, edges, marks, before, bits)
-        mine = values[edges[r] : edges[r + 1]]
+        mine, here = values[edges[r] : edges[r + 1]], _entries(r, before, bits, counts.size)
+        counts[here], means[here], squares[here] = 0, 0, 0
         for k in range(some.size):
             number = _number(some[k], mask, words, base)
             some[k] = number  # for the second look
             counts[number] += 1
             means[number] += mine[k]
-        while n < end and counts[n]:  # cells of later ranges have no elements yet
-            means[n] /= counts[n]
-            n += 1
+        means[here] /= counts[here]
         for k in range(some.size):
             number = _U(some[k])
             apart = mine[k] - means[number]
@@ -380,46 +392,42 @@ def _add_moments(
 
 
 @compiled_loop
-def _add_zeros(
-    counts: Array, means: Array, squares: Array, missing: Array, all_: Array, middles: Array, sums: Array
+def _variances(
+    counts: Array, means: Array, squares: Array, total: float, left: float, is_root: bool, out: Array
 ) -> None:  # fmt: skip
-    """Put zeros into counts, means and sums of squares."""
+    """Put zeros into sums of squares, and write the variances."""
     for k in range(counts.size):
-        all_[k] = counts[k] + missing[k]
-        total = max(all_[k], 1.0)
-        share = counts[k] * missing[k] / total
-        middles[k] = means[k] * (counts[k] / total)
+        share = counts[k] * ((total - counts[k]) / max(total, 1.0))
         # Of no zeros nothing is added, even if a square is infinite.
-        sums[k] = squares[k] + (means[k] * means[k] * share if share else 0.0)
+        found = (squares[k] + (means[k] * means[k] * share if share else 0.0)) / left
+        out[k] = np.sqrt(found) if is_root else found
 
 
 @compiled_loop
 def _best(
     at: Array, values: Array, edges: Array, marks: Array, before: Array, bits: int,
-    begin: int, stop: int, first: Array, best_: Array, largest: bool,
+    begin: int, stop: int, first: Array, best_: Array, worst: Any, largest: bool,
 ) -> None:  # fmt: skip
     """Take the better values of cells, NaN before numbers, and of equal ones the least number."""
     mask = _U((1 << bits) - 1)
     for r in range(begin, stop):
         some, words, base = _range(r, at, edges, marks, before, bits)
-        mine = values[edges[r] : edges[r + 1]]
+        mine, entries = values[edges[r] : edges[r + 1]], _entries(r, before, bits, first.size)
+        first[entries], best_[entries] = np.iinfo(np.int64).max, worst
         missing = 0
-        for k in range(some.size):
-            missing += mine[k] != mine[k]
         # Without a branch, as nobody can tell which one is better.
-        if missing:
+        for k in range(some.size):
+            number = _number(some[k], mask, words, base)
+            new, here, old, least = mine[k], some[k] >> bits, best_[number], first[number]
+            take = ((new > old) if largest else (new < old)) | ((new == old) & (here < least))
+            best_[number] = new if take else old
+            first[number] = here if take else least
+            missing += new != new
+        if missing:  # and none of them was taken
             for k in range(some.size):
                 number = _number(some[k], mask, words, base)
                 new, here, old, least = mine[k], some[k] >> bits, best_[number], first[number]
                 is_nan, was_nan = new != new, old != old
-                take = ((new > old) if largest else (new < old)) | (is_nan & (not was_nan))
-                take |= ((new == old) | (is_nan & was_nan)) & (here < least)
-                best_[number] = new if take else old
-                first[number] = here if take else least
-        else:
-            for k in range(some.size):
-                number = _number(some[k], mask, words, base)
-                new, here, old, least = mine[k], some[k] >> bits, best_[number], first[number]
-                take = ((new > old) if largest else (new < old)) | ((new == old) & (here < least))
+                take = is_nan & ((not was_nan) | (here < least))
                 best_[number] = new if take else old
                 first[number] = here if take else least

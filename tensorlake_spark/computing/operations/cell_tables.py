@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from tensorlake_spark.kernel_switch import compiled
 from tensorlake_spark.layouts.result_memory import scratch
-from tensorlake_spark.threads import at_once
+from tensorlake_spark.threads import THREADS, at_once
 
 Array = np.ndarray[Any, Any]
 
+Result = TypeVar("Result")
+
 Parts = Sequence[tuple[Array, ...]]
 """Elements, some at a time: the cells that they belong to, and arrays of what belongs to each."""
+
+_Range = tuple[int, int, Sequence[Sequence[Array]]]
 
 _LOOPS = "tensorlake_spark.computing.operations.cell_loops"
 
 _WIDEST = 1 << 17  # cells of a table, so that it stays in the cache
 _MOST = 1 << 16  # tables: their numbers have two bytes, which NumPy sorts by digits
 _NUMBERS = 1 << 46  # numbers of elements that loops take together with their cells are below
+_SHARES = 4  # of the tables, for each thread
 _SPARSE = 32  # cells for each element, from which on tables would be mostly empty
 
 
@@ -79,44 +84,54 @@ def _loops_for(loop: str, parts: Parts, chars: str) -> Any:
     return compiled(_LOOPS, loop, char, nbytes=count * dtype.itemsize)
 
 
-def tables(parts: Parts, cells: int) -> Iterator[tuple[Array, Array, list[Array]]]:
-    """Yield the cells that have elements, and these: a table at a time, which is a range of cells; ranges ascend.
+def in_tables(work: Callable[..., Result], parts: Parts, cells: int) -> list[Result]:
+    """Return what some work makes of elements, a table of cells at a time; tables are ranges of cells, which ascend.
 
-    With compiled loops there is one table, of all cells, that takes no more memory.
+    Threads share the tables. With compiled loops there is one, of all cells, that takes no more memory.
 
     Parameters
     ----------
+    work : callable
+        Takes the cells of the range that have elements, ascending, as int64; how many each has, as int64; then arrays
+        of all elements in them: which of these cells they belong to, and the others of their part.
     parts : sequence of tuple of ndarray
         Cells, in any order, and arrays of what belongs to each element; at least one element.
     cells : int
         Of the answer: all are below.
 
-    Yields
-    ------
-    found : int64 ndarray
-        The cells of the range that have elements, ascending.
-    counts : int64 ndarray
-        How many each has.
-    arrays : list of ndarray
-        Of all elements in them: which of the found cells they belong to, and the other arrays.
-
     Examples
     --------
-    >>> [(found, counts, arrays)] = tables([(np.array([4, 1, 4]), np.array([5.0, 7.0, 9.0]))], 6)
-    >>> found, counts, arrays[0], arrays[1]
-    (array([1, 4]), array([1, 2]), array([1, 0, 1]), array([5., 7., 9.]))
+    >>> some = (np.array([4, 1, 4]), np.array([5.0, 7.0, 9.0]))
+    >>> in_tables(lambda *found: found, [some], 6)
+    [(array([1, 4]), array([1, 2]), array([1, 0, 1]), array([5., 7., 9.]))]
     """
     loops = _grouping(parts)
     if loops is not None:
         found, counts, arrays = loops.group(parts, cells)
-        yield found, counts, [*arrays]
-        return
-    for first, width, (at, *others) in _ranges(parts, cells):
-        counts = np.bincount(at, minlength=width)
-        found = np.flatnonzero(counts != 0)
-        number = np.empty(width, np.intp)
-        number[found] = np.arange(len(found))
-        yield found + first, counts[found], [number[at], *others]
+        return [work(found, counts, *arrays)]
+    ranges = _ranges(parts, cells)
+
+    def some(mine: Sequence[_Range]) -> list[Result]:
+        return [work(*_table(*one)) for one in mine]
+
+    # Threads wait for each other now and then: each has several shares of the tables.
+    share = -(-len(ranges) // (_SHARES * THREADS))
+    shares = [ranges[first : first + share] for first in range(0, len(ranges), share)]
+    return [done for results in at_once(some, shares) for done in results]
+
+
+def _table(first: int, width: int, found: Sequence[Sequence[Array]]) -> tuple[Array, ...]:
+    """Return what is found in a range of cells from the arrays of its elements, some at a time."""
+    at, *others = joined(found)
+    at = at - first
+    # One look at each cell, at a byte of it: there may be many more cells than elements.
+    is_found = np.zeros(width, bool)
+    is_found[at] = True
+    cells = np.flatnonzero(is_found)
+    number = np.empty(width, np.intp)
+    number[cells] = np.arange(len(cells))
+    of = number[at]
+    return cells + first, np.bincount(of, minlength=len(cells)), of, *others
 
 
 def _grouping(parts: Parts) -> Any:
@@ -134,13 +149,13 @@ def loops_of(name: str, values: Array, chars: str) -> Any:
     return compiled(_LOOPS, name, values.dtype.char, nbytes=values.nbytes)
 
 
-def _ranges(parts: Parts, cells: int) -> Iterator[tuple[int, int, list[Array]]]:
-    """Yield ranges of cells that have elements: where each begins, its width, and the arrays of its elements."""
+def _ranges(parts: Parts, cells: int) -> list[_Range]:
+    """Return ranges of cells that have elements: where each begins, its width, and the arrays of its elements."""
     if cells <= _WIDEST:
-        yield 0, cells, [*joined(parts)]
-        return
+        return [(0, cells, parts)]
     count = -(-cells // _WIDEST)
     grouped = at_once(partial(_by_range, count=count), parts)
+    out: list[_Range] = []
     for number in range(count):
         found = [
             [array[edges[number] : edges[number + 1]] for array in arrays]
@@ -149,8 +164,8 @@ def _ranges(parts: Parts, cells: int) -> Iterator[tuple[int, int, list[Array]]]:
         ]
         if found:
             first = number * _WIDEST
-            at, *others = joined(found)
-            yield first, min(_WIDEST, cells - first), [at - first, *others]
+            out.append((first, min(_WIDEST, cells - first), found))
+    return out
 
 
 def _by_range(part: tuple[Array, ...], count: int) -> tuple[list[Array], list[int]]:

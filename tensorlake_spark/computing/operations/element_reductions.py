@@ -11,24 +11,29 @@ from typing import Any, cast
 import numpy as np
 
 from tensorlake_spark.computing.fold import AxesFold, Block, Place
-from tensorlake_spark.computing.operations.cell_tables import can_be_tabled, joined, tables
+from tensorlake_spark.computing.operations.cell_tables import (
+    can_be_tabled,
+    in_tables,
+    joined,
+)
 from tensorlake_spark.computing.operations.reduction_kernels import Kernel
 from tensorlake_spark.indexing.coords import ravel, sort_places, unravel
 from tensorlake_spark.kernel_switch import compiled
 from tensorlake_spark.layouts.result_memory import scratch
 from tensorlake_spark.layouts.sparse.element_keys import LOOPS
-from tensorlake_spark.ops.elements import Elements, elements_at, nonzero
+from tensorlake_spark.ops.elements import Elements, nonzero
 from tensorlake_spark.ops.lookup import look_up
+from tensorlake_spark.ops.loop_choice import loops_for
 from tensorlake_spark.ops.reducing.reduction_mask import Mask
+from tensorlake_spark.thread_shares import PART, by_parts
 
 Array = np.ndarray[Any, Any]
+
+_ELEMENT_LOOPS = "tensorlake_spark.ops.element_loops"
 
 _MANY = (
     1 << 22
 )  # so many elements or states wait to be merged, or as many as there were after the last time
-
-
-_PART = 1 << 15  # cells that are finished at a time, so that they stay in the cache
 
 
 @dataclass
@@ -146,12 +151,13 @@ class ElementReduction(CellsFold):
         else:
             cells, counts, *state = parts[0]
             values = scratch(cells.shape, nothing.dtype)
-            for first in range(0, len(cells), _PART):
-                here = slice(first, first + _PART)
+
+            def finish_some(here: slice) -> None:
                 all_ = look_up(total, unravel(cells[here], kept)) if np.ndim(total) else total
                 done = tuple(array[here] for array in state)
-                done = self.kernel.with_zeros(done, all_ - counts[here])
-                values[here] = self.kernel.finish(done, all_)
+                values[here] = self.kernel.finish_with_zeros(done, counts[here], all_)
+
+            by_parts(finish_some, len(cells), PART)
         if not shape:
             return values[0] if len(values) else nothing[()]
         if nothing.any():
@@ -180,16 +186,16 @@ class ElementReduction(CellsFold):
         total = math.prod(self.kept(self.shape))
         if not can_be_tabled(sum(len(part[0]) for part in waiting), total):
             cells, values = joined(waiting)
-            cells, by = sort_places(cells)
+            cells, by = sort_places(cells.astype(np.int64, copy=False))
             return self._part(cells, values[by])
         at_once = self.kernel.in_cells(waiting, total)
         if at_once is not None:
             return at_once
-        found = [
-            (cells, counts, *self.kernel.scatter(at, values, counts))
-            for cells, counts, (at, values) in tables(waiting, total)
-        ]
-        return joined(found)
+
+        def states(cells: Array, counts: Array, at: Array, values: Array) -> tuple[Array, ...]:
+            return cells, counts, *self.kernel.scatter(at, values, counts)
+
+        return joined(in_tables(states, waiting, total))
 
 
 def kept_places(block: Elements, axes: Sequence[int]) -> Array:
@@ -241,26 +247,31 @@ def cells_and_places(block: Elements, axes: Sequence[int]) -> tuple[Array, Array
         return cells, at
     lines = block.places
     if inner > 1:
-        lines, rests = _divided(lines, inner, block.size)
-    cells, at = _divided(lines, length, block.size)
+        lines, rests = _divided(lines, inner, block.size, narrow=False)
+    cells, at = _divided(lines, length, block.size, narrow=inner == 1)
     if inner > 1:
         np.multiply(cells, inner, out=cells)
         np.add(cells, rests, out=cells)
     return cells, at
 
 
-def _divided(places: Array, by: int, size: int, only_rests: bool = False) -> tuple[Array, Array]:
+def _divided(
+    places: Array, by: int, size: int, only_rests: bool = False, narrow: bool = True
+) -> tuple[Array, Array]:
     """Return the quotients and the rests of a division of places below a size, in memory that is used again.
 
-    With `only_rests` nobody looks at the quotients, and they may be anything.
+    With `only_rests` nobody looks at the quotients, and they may be anything. Narrow ones may be int32.
 
     Examples
     --------
     >>> _divided(np.array([3, 17]), 5, 20)
     (array([0, 3]), array([3, 2]))
     """
-    quotients, rests = (scratch(places.shape, places.dtype) for _ in range(2))
     loops = compiled(LOOPS, "divide", nbytes=places.nbytes) if size < 1 << 52 else None
+    most = by if only_rests else max(by, size // max(by, 1))
+    is_narrow = narrow and loops is not None and most < 1 << 31
+    integers = np.dtype(np.int32 if is_narrow else np.int64)
+    quotients, rests = scratch(places.shape, integers), scratch(places.shape, integers)
     if loops is not None:
         loops.divide(places, by, quotients[:0] if only_rests else quotients, rests)
         return quotients, rests
@@ -280,23 +291,28 @@ def elements_in(cells: Array, values: Array, shape: tuple[int, ...]) -> Elements
     [[0], [1]]
     """
     mask = nonzero(values)
-    count = int(np.count_nonzero(mask))
-    if count < len(cells):
-        every, n = (cells, values), 0
-        cells, values = (scratch((count,), array.dtype) for array in every)
-        for first in range(0, len(mask), _PART):
-            here = slice(first, first + _PART)
-            kept = np.flatnonzero(mask[here])
-            into = slice(n, n + len(kept))
-            for array, out in zip(every, (cells, values), strict=True):
-                np.take(array[here], kept, out=out[into], mode="clip")
-            n = into.stop
-    return elements_at(cells, values, shape)
+    counts = [np.count_nonzero(mask[first : first + PART]) for first in range(0, len(mask), PART)]
+    ends = np.cumsum(counts, dtype=np.int64).tolist()
+    if counts and ends[-1] < len(cells):
+        size, loops = values.dtype.itemsize, None
+        if size in (1, 2, 4, 8):
+            loops = loops_for(_ELEMENT_LOOPS, "keep", np.dtype(f"u{size}"), values.nbytes)
+        every = cells, values
+        cells, values = (scratch((ends[-1],), array.dtype) for array in every)
 
+        def keep_some(here: slice) -> None:
+            number = here.start // PART
+            into = slice(ends[number] - counts[number], ends[number])
+            some, kept = [array[here] for array in every], [cells[into], values[into]]
+            if loops is not None:
+                loops.keep(mask[here], *some, *kept)
+                return
+            at = np.flatnonzero(mask[here])
+            for array, out in zip(some, kept, strict=True):
+                np.take(array, at, out=out, mode="clip")
 
-def is_once(cells: Array) -> bool:
-    """Return whether cells that are sorted come once each."""
-    return bool((cells[1:] != cells[:-1]).all())
+        by_parts(keep_some, len(mask), PART)
+    return Elements._trusted(None, values, shape, cells)
 
 
 def run_starts(cells: Array) -> Array:

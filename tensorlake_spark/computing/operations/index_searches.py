@@ -18,15 +18,14 @@ from tensorlake_spark.computing.operations.cell_tables import (
     Parts,
     can_be_tabled,
     in_cells,
+    in_tables,
     joined,
-    tables,
 )
 from tensorlake_spark.computing.operations.element_reductions import (
     Cells,
     CellsFold,
     cells_and_places,
     elements_in,
-    is_once,
     run_starts,
 )
 from tensorlake_spark.computing.operations.state_dtypes import identity
@@ -232,35 +231,36 @@ class ElementSearch(CellsFold):
         cells, worst = math.prod(self.kept(self.shape)), identity(self._ufunc, self.dtype)
         is_tabled = can_be_tabled(sum(len(part[0]) for part in parts), cells, self._total)
         if is_tabled:
-            found = in_cells("best", parts, cells, _ORDERED, worst, self.largest)
+            found = in_cells("best", parts, cells, _ORDERED, self._total, worst, self.largest)
             if found is None:
-                done = [self._best_of(some, *arrays) for some, _, arrays in tables(parts, cells)]
-                return joined(done)
-            if self._decided(found[2]).all():
+                return joined(in_tables(self._best_of, parts, cells))
+            if not self._undecided(found[2]).any():
                 return *found[:2], found[2].view(self.dtype)
         return self._sorted(*joined(parts))
 
-    def _best_of(self, cells: Array, of: Array, at: Array, values: Array) -> tuple[Array, ...]:
+    def _best_of(
+        self, cells: Array, counts: Array, of: Array, at: Array, values: Array
+    ) -> tuple[Array, ...]:
         """Return what has to be known of elements whose cells are numbered, nothing sorted where all are decided."""
         best = np.full(len(cells), identity(self._ufunc, self.dtype), self.dtype)
         with np.errstate(all="ignore"):
             self._ufunc.at(best, of, values)
-        if not self._decided(best).all():
+        if self._undecided(best).any():
             return self._sorted(cells[of], at, values)
         first = np.full(len(cells), self._total)
         hit = np.flatnonzero(same(values, best[of]))
         np.minimum.at(first, of[hit], at[hit])
         return cells, first, best
 
-    def _decided(self, best: Array) -> Array:
-        """Return which values come before zero; NaN does."""
+    def _undecided(self, best: Array) -> Array:
+        """Return which values do not come before zero; NaN does."""
         zero = np.zeros((), self.dtype)
         with np.errstate(invalid="ignore"):
-            return np.asarray(~(best <= zero if self.largest else best >= zero))
+            return np.asarray(best <= zero if self.largest else best >= zero)
 
     def _sorted(self, cells: Array, at: Array, values: Array) -> tuple[Array, ...]:
         """Return what has to be known of elements in any order."""
-        cells = cells * self._total
+        cells = cells.astype(np.int64) * self._total
         cells += at
         keys, by = sort_places(cells)
         cells = keys // self._total
@@ -282,12 +282,12 @@ class ElementSearch(CellsFold):
         of = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(cells)))
         with np.errstate(all="ignore"):
             best = self._ufunc.reduceat(values, starts)
-        decided = self._decided(best)
+        undecided = self._undecided(best)
         is_best = np.flatnonzero(same(values, best[of]))
         first = is_best[run_starts(of[is_best])]
-        if decided.all():
+        if not undecided.any():
             return cells[first], at[first], values[first]
-        stays = ~decided[of]
+        stays = undecided[of]
         stays[first] = True
         return cells[stays], at[stays], values[stays]
 
@@ -295,8 +295,8 @@ class ElementSearch(CellsFold):
         none = np.zeros(0, np.int64)
         parts = self._merged(partial) if partial is not None else []
         cells, at, values = parts[0] if parts else (none, none, np.zeros(0, self.dtype))
-        if is_once(cells) and self._decided(values).all():
-            answers = at
+        if not self._undecided(values).any():
+            answers = at  # each cell has one entry
         else:
             starts = run_starts(cells)
             answers, cells = self._first_of_each(cells, at, values, starts), cells[starts]
@@ -315,11 +315,11 @@ class ElementSearch(CellsFold):
         holes = np.minimum(np.minimum.reduceat(hole, starts), counts)
         is_best = np.where(same(values, np.repeat(best, counts)), at, np.iinfo(np.int64).max)
         first = np.minimum.reduceat(is_best, starts)
-        decided = self._decided(best)
+        undecided = self._undecided(best)
         worse = better(np.broadcast_to(zero, best.shape), best, self.largest)
         has_hole = holes < self._total
         answer = np.where(worse & has_hole, holes, first)
-        return np.where(~decided & ~worse & has_hole, np.minimum(first, holes), answer)
+        return np.where(undecided & ~worse & has_hole, np.minimum(first, holes), answer)
 
 
 @dataclass(frozen=True)

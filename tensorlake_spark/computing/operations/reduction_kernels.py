@@ -26,13 +26,13 @@ from tensorlake_spark.computing.operations.value_sums import (
     sum_of,
     times,
 )
+from tensorlake_spark.thread_shares import PART, by_parts
 
 Array = np.ndarray[Any, Any]
 Axes = tuple[int, ...]
 Count = int | Array
 
 _REAL = "bBhHiIlLqQfd"  # what compiled loops add in double width
-_PART = 1 << 14  # elements of an answer that are finished at a time, so that they stay in the cache
 
 
 class Kernel(ABC):
@@ -89,6 +89,10 @@ class Kernel(ABC):
     @abstractmethod
     def finish(self, state: State, count: Count) -> Array:
         """Return the answer of a state that `count` elements were reduced to, each entry as many or all the same."""
+
+    def finish_with_zeros(self, state: State, stored: Array, count: Count) -> Array:
+        """Return the answer of a state of `stored` elements, which zeros that are not stored make `count`."""
+        return self.finish(self.with_zeros(state, count - stored), count)
 
 
 @dataclass(frozen=True)
@@ -294,13 +298,13 @@ class Moments(Kernel):
         values, beside = self._taken(values)
         if len(starts) == len(values):
             with np.errstate(all="ignore"):  # NaN and infinity are not 0 apart from themselves
-                return np.ones(len(values)), values, square(values - values, beside)
+                return counts, values, square(values - values, beside)
         of = np.repeat(np.arange(len(starts)), counts)
         with np.errstate(all="ignore"):
             mean = run_sums(values, starts, of) / counts
             apart = mean[of]
             np.subtract(values, apart, out=apart)
-            return counts.astype(np.float64), mean, run_sums(square(apart, beside), starts, of)
+            return counts, mean, run_sums(square(apart, beside), starts, of)
 
     def scatter(self, at: Array, values: Array, counts: Array) -> State:
         values, beside = self._taken(values)
@@ -310,13 +314,13 @@ class Moments(Kernel):
             np.subtract(values, apart, out=apart)
             squares = square(apart, beside)
             sums = table_sums(at, squares, len(counts)).astype(self._real, copy=False)
-        return counts.astype(np.float64), mean, sums
+        return counts, mean, sums
 
     def in_cells(self, parts: Parts, cells: int) -> tuple[Array, ...] | None:
         if self.computed.char != "d":
             return None
         found = in_cells("add_moments", parts, cells, _REAL)
-        return found and (*found[:2], found[1].astype(np.float64), *found[2:])
+        return found and (*found[:2], *found[1:])
 
     def _taken(self, values: Array) -> tuple[Array, Array | None]:
         """Return values as they are computed with; of complex ones in a real dtype also the squares of what it cuts."""
@@ -336,18 +340,23 @@ class Moments(Kernel):
 
     def with_zeros(self, state: State, missing: Array) -> State:
         n, mean, sums = state
-        loops = loops_of("add_zeros", mean, "d") if np.ndim(missing) == 1 else None
-        if loops is not None:
-            found: State = loops.add_zeros(n, mean, sums, missing)
-            return found
         with np.errstate(all="ignore"):
             total = np.maximum(n + missing, 1)
-            more = times(square(mean), n * missing / total)
+            more = times(square(mean), n * (missing / total))
             return n + missing, mean * (n / total), sums + more
 
     def finish(self, state: State, count: Count) -> Array:
         self.check(count)
         return self.answer(state[2], count)
+
+    def finish_with_zeros(self, state: State, stored: Array, count: Count) -> Array:
+        is_one = np.ndim(count) == 0 and count > self.ddof and self.result.char == "d"
+        loops = loops_of("variances", state[1], "d") if is_one else None
+        if loops is None:
+            return super().finish_with_zeros(state, stored, count)
+        left = float(count - self.ddof)
+        out: Array = loops.variances(stored, *state[1:], count, left, self.is_root)
+        return out
 
     def check(self, count: Count) -> None:
         """Warn as NumPy does where so many elements are too few."""
@@ -422,13 +431,15 @@ class IntegerMoments(Kernel):
             return found
         sums, squares = (array.reshape(-1) for array in state)
         out: Array = np.empty(sums.shape, self.moments.result)
-        for at in range(0, len(out), _PART):
-            here = slice(at, at + _PART)
+
+        def some(here: slice) -> None:
             total, square = sums[here].astype(np.int64), squares[here].astype(np.int64)
             square *= count
             np.multiply(total, total, out=total)
             square -= total
             out[here] = self.moments.answer(square / max(1, count), count)
+
+        by_parts(some, len(out), PART)
         return np.asarray(out.reshape(state[0].shape))
 
 

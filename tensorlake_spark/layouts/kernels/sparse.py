@@ -46,7 +46,8 @@ def warm(loop: str, itemsize: int = 8) -> None:
     if loop == "unravel":
         unravel(np.array([3]), (2, 2), np.empty((2, 1), np.int64), 0)
     elif loop == "divide":
-        divide(np.array([3]), 2, np.empty(1, np.int64), np.empty(1, np.int64))
+        for integers in (np.int32, np.int64):
+            divide(np.array([3]), 2, np.empty(1, integers), np.empty(1, integers))
     elif loop == "sort":
         sort(np.array([3, 2]), np.zeros(2, f"u{itemsize}"), 1)
     else:
@@ -179,8 +180,8 @@ def divide(keys: Array, by: int, quotients: Array, rests: Array) -> None:
         What is divided.
     by : int
         At least 1.
-    quotients, rests : int64 ndarray, shape (n,)
-        Where they go; of quotients that nobody wants, an array without elements.
+    quotients, rests : int32 or int64 ndarray, shape (n,)
+        Where they go, both of one dtype; of quotients that nobody wants, an array without elements.
 
     Examples
     --------

@@ -10,9 +10,10 @@ from loop_taking import check_compiled, take_loops
 from places import ROOT
 
 import tensorlake_spark as tl
+from tensorlake_spark import thread_shares
 from tensorlake_spark.computing.operations import cell_loops, element_reductions
 
-LOOPS = ("group", "add", "add_squares", "add_moments", "add_zeros", "best")
+LOOPS = ("group", "add", "add_squares", "add_moments", "variances", "best")
 LAW = Path(ROOT, "tests", "support", "cell_law.py")
 
 
@@ -21,8 +22,8 @@ def narrow(request, monkeypatch):
     """Have ranges of a few cells, for Python looks at each; they are shared out as those of many elements are."""
     monkeypatch.setattr(cell_loops, "_BITS", 6)
     if request.param == "shared":
-        monkeypatch.setattr(cell_loops, "_ALONE", 0)
-        monkeypatch.setattr(cell_loops, "THREADS", 3)
+        monkeypatch.setattr(thread_shares, "_ALONE", 0)
+        monkeypatch.setattr(thread_shares, "THREADS", 3)
         # Run by Python, a loop in another thread would not know of np.errstate here.
         monkeypatch.setattr(cell_loops, "at_once", lambda work, tasks: [*map(work, tasks)])
 
@@ -39,7 +40,7 @@ def test_compiled_loops_give_what_numpy_gives(chars):
 
 @pytest.mark.parametrize("dtype", ["?", "u1", "i8", "f4", "f8", "c16"])
 def test_reductions_give_the_same_through_them(lake, monkeypatch, dtype):
-    monkeypatch.setattr(element_reductions, "_PART", 7)
+    monkeypatch.setattr(element_reductions, "PART", 7)
     rng = np.random.default_rng(3)
     x = (rng.integers(1, 6, (5, 6, 9)) * (rng.random((5, 6, 9)) < 0.5)).astype(dtype)
     if x.dtype.kind == "f":

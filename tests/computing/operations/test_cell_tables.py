@@ -8,7 +8,7 @@ from computed import equal
 
 import tensorlake_spark as tl
 from tensorlake_spark.computing.operations.block_reductions import KERNELS
-from tensorlake_spark.computing.operations.cell_tables import can_be_tabled, table_sums, tables
+from tensorlake_spark.computing.operations.cell_tables import can_be_tabled, in_tables, table_sums
 
 WIDE = 1 << 17  # cells of a table
 
@@ -23,7 +23,7 @@ def test_elements_come_to_their_cells_in_ascending_order(cells):
         parts.append((some, rng.integers(0, 99, count), rng.random(count)))
     given, ints, floats = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     seen, rows = [], []
-    for found, counts, (of, *others) in tables(parts, cells):
+    for found, counts, of, *others in in_tables(lambda *table: table, parts, cells):
         assert np.array_equal(np.bincount(of), counts)
         seen.append(found)
         rows += zip(found[of].tolist(), *(array.tolist() for array in others), strict=True)

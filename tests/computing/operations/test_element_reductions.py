@@ -1,14 +1,18 @@
 """Reductions of sparse tensors: cells of the answer, and zeros that are not stored."""
 
 import numpy as np
+import pytest
 from computed import array_of, dense, equal
+from loop_taking import take_loops
 
 import tensorlake_spark as tl
+from tensorlake_spark.computing.operations import element_reductions
 from tensorlake_spark.computing.operations.element_reductions import (
     elements_in,
     kept_places,
     run_starts,
 )
+from tensorlake_spark.ops import element_loops
 from tensorlake_spark.ops.elements import Elements
 from tensorlake_spark.tensor.sparse import SparseTensor
 
@@ -22,6 +26,20 @@ def test_a_huge_answer_takes_the_memory_of_its_elements(lake):
     assert (found.shape, found.nnz) == ((n, n), 2)
     assert ref.mean() == 14 / n**3
     assert ref.argmax() == ((n - 1) * n + n - 1) * n
+
+
+@pytest.mark.parametrize("dtype", ["?", "i2", "f4", "f8", "c16", "m8[s]"])
+def test_zeros_go_by_the_compiled_loop_as_by_numpy(dtype, monkeypatch):
+    monkeypatch.setattr(element_reductions, "PART", 7)
+    cells = np.arange(0, 90, 3)
+    values = (np.arange(30) % 4).astype(dtype)
+    taken = take_loops(monkeypatch, element_loops, ("keep",))
+    found = elements_in(cells, values, (90,))
+    kept = np.flatnonzero(np.arange(30) % 4)
+    assert found.places.tolist() == cells[kept].tolist()
+    assert found.values.tolist() == values[kept].tolist()
+    assert found.dtype == dtype
+    assert taken == ({"keep"} if dtype != "c16" else set())
 
 
 def test_answers_are_canonical(lake):
