@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -39,6 +40,26 @@ def by_parts(work: Callable[[slice], None], count: int, part: int) -> None:
                 work(slice(first, min(first + part, count)))
 
     at_once(some, [firsts[k : k + share] for k in range(0, len(firsts), max(1, share))])
+
+
+def filled(
+    work: Callable[[slice], Array], shape: Sequence[int], dtype: np.dtype[Any], part: int = PART
+) -> Array:
+    """Return an array of which work computes parts, in C order; see `by_parts`.
+
+    Examples
+    --------
+    >>> filled(lambda here: np.arange(here.start, here.stop), (2, 3), np.dtype("i8"), 4)
+    array([[0, 1, 2],
+           [3, 4, 5]])
+    """
+    out: Array = np.empty(math.prod(shape), dtype)
+
+    def some(here: slice) -> None:
+        out[here] = work(here)
+
+    by_parts(some, out.size, part)
+    return out.reshape(shape)
 
 
 def shares_of(parts: Parts) -> list[Parts]:

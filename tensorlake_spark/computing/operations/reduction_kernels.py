@@ -26,7 +26,7 @@ from tensorlake_spark.computing.operations.value_sums import (
     sum_of,
     times,
 )
-from tensorlake_spark.thread_shares import PART, by_parts
+from tensorlake_spark.thread_shares import PART, filled
 
 Array = np.ndarray[Any, Any]
 Axes = tuple[int, ...]
@@ -214,6 +214,12 @@ class UfuncKernel(Kernel):
 
     def finish(self, state: State, count: Count) -> Array:
         found = state[0]
+        if self.after is None or np.ndim(count) or found.size <= PART:
+            return self._finished(found, count)
+        flat = found.reshape(-1)
+        return filled(lambda here: self._finished(flat[here], count), found.shape, self.result)
+
+    def _finished(self, found: Array, count: Count) -> Array:
         if self.initial is not None:
             # It is a number of the result, as in NumPy: a half, before it meets sums in more bits.
             first = np.asarray(self.initial).astype(self.result).astype(self.computed)
@@ -430,17 +436,15 @@ class IntegerMoments(Kernel):
         if found is not None:
             return found
         sums, squares = (array.reshape(-1) for array in state)
-        out: Array = np.empty(sums.shape, self.moments.result)
 
-        def some(here: slice) -> None:
+        def some(here: slice) -> Array:
             total, square = sums[here].astype(np.int64), squares[here].astype(np.int64)
             square *= count
             np.multiply(total, total, out=total)
             square -= total
-            out[here] = self.moments.answer(square / max(1, count), count)
+            return self.moments.answer(square / max(1, count), count)
 
-        by_parts(some, len(out), PART)
-        return np.asarray(out.reshape(state[0].shape))
+        return filled(some, state[0].shape, self.moments.result)
 
 
 _LOGICAL = (np.logical_or, np.logical_and)
