@@ -46,7 +46,7 @@ def warm(loop: str, char: str) -> None:
 
     Parameters
     ----------
-    loop : {"total", "run_sums", "add", "keep", "take_finite"}
+    loop : {"total", "run_sums", "cell_sums", "run_best", "add", "multiply", "keep", "take_finite"}
         Which one.
     char : str
         ``dtype.char`` of the values.
@@ -56,8 +56,13 @@ def warm(loop: str, char: str) -> None:
         total(value)
     elif loop == "run_sums":
         run_sums(value, place)
-    elif loop == "add":
-        add((place, place), (value, value), 0)
+    elif loop == "cell_sums":
+        for word in (np.int32, np.int64):
+            cell_sums(place.astype(word), value, 1)
+    elif loop == "run_best":
+        run_best(value, place, True)
+    elif loop in ("add", "multiply"):
+        (add if loop == "add" else multiply)((place, place), (value, value), 0)
     elif loop == "keep":
         keep(place == 0, place, value, place.copy(), value.copy())
     else:
@@ -115,7 +120,56 @@ def _run_sums(values: Array, starts: Array, sums: Array) -> None:
         sums[n] = found
 
 
-# ------------------------------------------------------------------------------ two tensors added
+def cell_sums(cells: Array, values: Array, count: int) -> Array:
+    """Return the sums of the numbers in each of so many cells, in their dtype and their order.
+
+    Examples
+    --------
+    >>> cell_sums(np.array([2, 0, 2]), np.array([1.0, 2.0, 4.0]), 3)
+    array([2., 0., 5.])
+    """
+    sums = np.zeros(count, values.dtype)
+    _cell_sums(fixed(cells), fixed(values), sums)
+    return sums
+
+
+@compiled_loop
+def _cell_sums(cells: Array, values: Array, sums: Array) -> None:
+    for k in range(cells.size):
+        sums[np.uint64(cells[k])] += values[k]
+
+
+def run_best(values: Array, starts: Array, largest: bool) -> Array:
+    """Return the largest number of each run, or the smallest one; NaN if there is one. The first run starts at 0.
+
+    Examples
+    --------
+    >>> run_best(np.array([1.0, 2.0, 4.0]), np.array([0, 2]), True)
+    array([2., 4.])
+    """
+    found = np.empty(len(starts), values.dtype)
+    _run_best(fixed(values), fixed(starts, np.int64), found, largest)
+    return found
+
+
+@compiled_loop
+def _run_best(values: Array, starts: Array, found: Array, largest: bool) -> None:
+    k, one = np.uint64(0), np.uint64(1)
+    for n in range(found.size):
+        stop = np.uint64(starts[n + 1] if n + 1 < found.size else values.size)
+        best = lost = values[k]
+        missing = 0
+        while k < stop:
+            new = values[k]
+            # Without a branch, as nobody can tell which one is better.
+            best = new if ((new > best) if largest else (new < best)) else best
+            lost = new if new != new else lost
+            missing += new != new
+            k += one
+        found[n] = lost if missing else best
+
+
+# ------------------------------------------------------------------------------ two tensors
 
 
 def add(
@@ -183,6 +237,42 @@ def _add(
         count += value != zero
         i += is_a
         j += is_b
+    return count
+
+
+def multiply(
+    places: tuple[Array, Array], values: tuple[Array, Array], columns: int
+) -> tuple[Array, Array]:
+    """Return the cells of the product of two tensors, in C order, and its values, none of which is zero; see `add`.
+
+    Examples
+    --------
+    >>> cells, found = multiply((np.array([1, 4]), np.array([4, 5])), (np.array([7, 2]), np.array([3, 9])), 3)
+    >>> cells.tolist(), found.tolist()
+    ([[1], [1]], [6])
+    """
+    most = min(map(len, places))
+    at, found = np.empty(most, np.int64), np.empty(most, values[0].dtype)
+    (a, b), (of_a, of_b) = map(fixed, places), map(fixed, values)
+    count = _multiply(a, of_a, b, of_b, at, found)
+    at, found = at[:count], found[:count]
+    if 2 * count < most:
+        at, found = at.copy(), found.copy()
+    return np.stack(np.divmod(at, columns)) if columns else at[None], found
+
+
+@compiled_loop
+def _multiply(a: Array, of_a: Array, b: Array, of_b: Array, at: Array, found: Array) -> int:
+    i = j = count = 0
+    while i < a.size and j < b.size:
+        here, there = a[i], b[j]
+        if here == there:
+            value = found.dtype.type(of_a[i] * of_b[j])
+            at[count], found[count] = here, value
+            count += value != 0
+        # No branches: which one is smaller cannot be foreseen.
+        i += here <= there
+        j += there <= here
     return count
 
 

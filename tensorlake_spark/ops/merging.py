@@ -1,7 +1,8 @@
-"""Functions of two tensors of one shape and dtype by compiled code: SciPy's, or a loop of ours that adds."""
+"""Functions of two tensors of one shape and dtype by compiled code: of SciPy, or loops that add and multiply."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ _METHODS: dict[np.ufunc, str] = {
 }
 _DTYPES = "?bBhHiIlLqQfd"
 _LOOPS = "tensorlake_spark.ops.element_loops"
+_LOOP_OF: dict[np.ufunc, str] = {np.add: "add", np.subtract: "add", np.multiply: "multiply"}
 
 
 def merge(ufunc: np.ufunc, a: Elements, b: Elements) -> Elements | None:
@@ -40,17 +42,19 @@ def merge(ufunc: np.ufunc, a: Elements, b: Elements) -> Elements | None:
     is_ordered = ufunc not in (np.maximum, np.minimum) or a.dtype.kind != "f"
     if not is_ordered and any(np.isnan(x.values).any() for x in (a, b)):
         return None  # of a number and NaN, SciPy takes the first
-    if ufunc in (np.add, np.subtract) and a.nnz and b.nnz and a.dtype.kind != "b":
-        loops = loops_for(_LOOPS, "add", a.dtype, a.values.nbytes + b.values.nbytes)
+    loop = _LOOP_OF.get(ufunc, "")
+    if loop and a.nnz and b.nnz and a.dtype.kind != "b":
+        loops = loops_for(_LOOPS, loop, a.dtype, a.values.nbytes + b.values.nbytes)
         if loops is not None:
-            return _added(loops, a, b, b.values if ufunc is np.add else np.negative(b.values))
+            values = np.negative(b.values) if ufunc is np.subtract else b.values
+            return _by_loop(getattr(loops, loop), a, b, values)
     return _by_scipy(_METHODS[ufunc], a, b)
 
 
-def _added(loops: Any, a: Elements, b: Elements, values: Any) -> Elements:
-    """Return the sum of two tensors by the compiled loop, with these values for the second."""
+def _by_loop(loop: Callable[..., Any], a: Elements, b: Elements, values: Any) -> Elements:
+    """Return a function of two tensors by a compiled loop, with these values for the second."""
     columns = a.shape[1] if a.ndim == 2 else 0
-    cells, found = loops.add((a.places, b.places), (a.values, values), columns)
+    cells, found = loop((a.places, b.places), (a.values, values), columns)
     if columns:
         return known_canonical(cells, found, a.shape)
     return known_canonical(None, found, a.shape, cells[0])

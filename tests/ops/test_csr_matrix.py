@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from reduced import check_canonical
+from scipy import sparse
 
 import tensorlake_spark as tl
 from tensorlake_spark.ops import csr_matrix
@@ -34,6 +35,18 @@ def check(found, wanted):
     check_canonical(found)
     np.testing.assert_array_equal(found.todense(), wanted)
     assert found.dtype == wanted.dtype
+
+
+def test_empty_rows_at_the_end_take_no_time(monkeypatch):
+    calls = []
+    repeat = np.repeat
+    monkeypatch.setattr(np, "repeat", lambda *given: (calls.append(1), repeat(*given))[1])
+    dense = np.zeros((900, 4))
+    dense[:3] = 1
+    cells, values = cells_of(sparse.csr_array(dense))
+    assert cells.tolist() == [[0] * 4 + [1] * 4 + [2] * 4, [0, 1, 2, 3] * 3]
+    assert values.tolist() == [1] * 12
+    assert len(calls) == 4
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -34,11 +34,14 @@ def test_compiled_loops_give_what_numpy_gives(chars):
     check_compiled(LAW, chars)
 
 
+LOOPS = ("total", "run_sums", "cell_sums", "run_best", "add", "multiply", "take_finite")
+
+
 @pytest.fixture
 def taken(monkeypatch):
     """Have operations take the loops, as with numba, for whatever is small; returns which ones they took."""
     monkeypatch.setattr(groups, "_MANY", 0)
-    return take_loops(monkeypatch, element_loops, ("total", "run_sums", "add", "take_finite"))
+    return take_loops(monkeypatch, element_loops, LOOPS)
 
 
 def some(shape, dtype, seed):
@@ -64,15 +67,19 @@ def test_operations_give_the_same_through_them(dtype, shape, taken):
     check(x + tl.SparseTensor.from_dense(np.zeros(shape, dtype)), dense)
     if dtype != "?":
         check(x - y, dense - other)
+    check(x * y, dense * other)
     check(x * other, dense * other)
     check(x.sum(), dense.sum())
     for axis in range(dense.ndim):
         check(x.sum(axis=axis), dense.sum(axis=axis))
-    loops = {"add"} if dtype not in ("?", "c16") else set()
+        check(x.max(axis=axis), dense.max(axis=axis))
+        check(x.min(axis=axis), dense.min(axis=axis))
+    loops = {"add", "multiply", "run_best"} if dtype not in ("?", "c16") else set()
     loops |= {"take_finite"} if np.dtype(dtype).kind in "fc" else set()
     loops |= {"total"} if np.dtype(dtype).char in "?BldLQ" else set()
-    assert taken - {"run_sums"} == loops
-    assert ("run_sums" in taken) == (len(shape) > 1 and "total" in loops)
+    assert taken - {"run_sums", "cell_sums"} == loops
+    for loop in ("run_sums", "cell_sums"):
+        assert (loop in taken) == (len(shape) > 1 and "total" in loops)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

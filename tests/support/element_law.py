@@ -32,26 +32,51 @@ def check_sums(rng: np.random.Generator, char: str, count: int) -> None:
         got, [np.sum(run, dtype=char) for run in np.split(values, starts)[1:]]
     )
     assert got.dtype == char
+    cells = rng.integers(0, 9, count)
+    wanted = np.zeros(9, char)
+    np.add.at(wanted, cells, values)
+    for word in (np.int32, np.int64):
+        got = loops.cell_sums(cells.astype(word), values, 9)
+        np.testing.assert_array_equal(got, wanted)
+        assert got.dtype == char
+
+
+def check_best(rng: np.random.Generator, char: str, count: int) -> None:
+    """Hold the largest and the smallest numbers of runs to the law."""
+    values = numbers(rng, count, char)
+    if char in "fd":
+        values[rng.random(count) < 0.1] = np.nan
+        values[rng.random(count) < 0.1] = -np.inf
+    starts = np.unique(np.append(rng.integers(0, max(1, count), count // 3), 0))
+    for largest, ufunc in ((True, np.maximum), (False, np.minimum)):
+        got = loops.run_best(values, starts, largest)
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_array_equal(got, ufunc.reduceat(values, starts))
+        assert got.dtype == char
 
 
 def check_add(
     rng: np.random.Generator, char: str, shape: tuple[int, int], counts: list[int]
 ) -> None:
-    """Hold the sum of two matrices to the law, by cells and by places."""
+    """Hold the sum and the product of two matrices to the law, by cells and by places."""
     size = shape[0] * shape[1]
     places = [np.sort(rng.choice(size, count, replace=False)) for count in counts]
     values = [numbers(rng, count, char) for count in counts]
     dense = np.zeros(size, char)
     for at, some in zip(places, values):
         dense[at] += some
-    wanted = np.flatnonzero(dense)
-    for columns in (shape[1], 0):
-        cells, found = loops.add(tuple(places), tuple(values), columns)
-        rows = np.divmod(wanted, columns) if columns else [wanted]
-        np.testing.assert_array_equal(cells, rows)
-        np.testing.assert_array_equal(found, dense[wanted])
-        assert found.dtype == char
-        assert cells.flags.c_contiguous
+    product = np.zeros((2, size), char)
+    for line, at, some in zip(product, places, values):
+        line[at] = some
+    for loop, all_ in ((loops.add, dense), (loops.multiply, product[0] * product[1])):
+        wanted = np.flatnonzero(all_)
+        for columns in (shape[1], 0):
+            cells, found = loop(tuple(places), tuple(values), columns)
+            rows = np.divmod(wanted, columns) if columns else [wanted]
+            np.testing.assert_array_equal(cells, rows)
+            np.testing.assert_array_equal(found, all_[wanted])
+            assert found.dtype == char
+            assert cells.flags.c_contiguous
 
 
 def check_take(rng: np.random.Generator, char: str, count: int) -> None:
@@ -83,12 +108,10 @@ def check(char: str, seed: int = 0) -> None:
     rng = np.random.default_rng(seed)
     for count in (0, 1, 7, 50):
         check_sums(rng, char, count)
-        for kind in (
-            "F" if char == "D" else char,
-            "e",
-            "?",
-        ):  # dtypes of which no other loop has values
+        for kind in (char.replace("D", "F"), "e", "?"):  # dtypes that no other loop takes
             check_keep(rng, kind, count)
+        if count and char not in "FD":
+            check_best(rng, char, count)
     for shape, counts in (
         ((1, 1), [1, 1]), ((6, 7), [9, 20]), ((40, 3), [1, 70]), ((3, 40), [100, 110]), ((9, 9), [81, 81]),
     ):  # fmt: skip

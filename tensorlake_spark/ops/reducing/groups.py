@@ -18,6 +18,7 @@ Array = np.ndarray[Any, Any]
 
 _LOOPS = "tensorlake_spark.ops.element_loops"
 _EXACT = "dlqLQ"  # dtypes of numbers that are added as they are
+_ORDERED = "bBhHiIlLqQfd"  # dtypes whose extremes a compiled loop finds
 _MANY = 1 << 12  # elements below which SciPy costs more than it saves
 _PART = 4096  # numbers whose sum has several accumulators
 _SHORT = 16  # elements of a run, on the average, that are added in their order
@@ -158,11 +159,20 @@ class Groups:
         if self._starts is not None:
             if ufunc is np.add and values.dtype.char in _EXACT and len(values) > _MANY:
                 return _sums(values, self._starts)
+            if ufunc in (np.maximum, np.minimum) and values.dtype.char in _ORDERED:
+                loops = loops_for(_LOOPS, "run_best", values.dtype, values.nbytes)
+                if loops is not None and len(values) < _SHORT * len(self._starts):
+                    return np.asarray(loops.run_best(values, self._starts, ufunc is np.maximum))
             # Of times NumPy knows the dtype, and takes none.
             dtype = None if values.dtype.kind in "mM" else values.dtype
             return np.asarray(ufunc.reduceat(values, self._starts, dtype=dtype))
         size = math.prod(self.shape)
         matrix = self._matrix() if ufunc is np.add and values is self._x.values else None
+        if ufunc is np.add and values.dtype.char in _EXACT:
+            loops = loops_for(_LOOPS, "cell_sums", values.dtype, values.nbytes)
+            if loops is not None:
+                cells = self._cells if matrix is None else matrix.indices
+                return np.asarray(loops.cell_sums(cells, values, size))
         if matrix is not None:
             return np.asarray(matrix.T @ np.ones(matrix.shape[0], values.dtype))
         if ufunc is np.add and values.dtype.kind == "f":
