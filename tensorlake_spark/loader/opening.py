@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorlake_spark.datasets.samples.sample_reading import read_column, values_of
+from tensorlake_spark.datasets.types.class_label import ClassLabel
 from tensorlake_spark.errors import InvalidOptionError, did_you_mean
 from tensorlake_spark.loader.columns.picture_reading import is_picture
 from tensorlake_spark.loader.epoch_samples import Selection
@@ -63,6 +64,11 @@ def loader_of_dataset(
             raise InvalidOptionError(
                 f"no sample of the dataset at {dataset.uri} fits where={where!r:.200}; a loader needs at least one"
             )
+    if balance is None and _is_label(dataset, weights):
+        raise InvalidOptionError(
+            f"weights={weights!r} is a column of labels, whose numbers do not say how likely a sample is; "
+            f"balance={weights!r} draws each label as often as the others"
+        )
     drawn = drawing_weights(
         weights,
         balance,
@@ -112,6 +118,10 @@ def _image_transforms(
             )
     rest = {name: one for name, one in given.items() if name not in images}
     return images, replace(options, transform=rest or None)
+
+
+def _is_label(dataset: Dataset, weights: Any) -> bool:
+    return isinstance(weights, str) and isinstance(dataset.type_of(weights), ClassLabel)
 
 
 def _column(dataset: Dataset, name: str, positions: Array | None) -> Any:

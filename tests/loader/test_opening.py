@@ -66,6 +66,14 @@ def test_a_buffer_that_is_larger_than_any_table(digits):
     assert sorted(found.tolist()) == sorted(digits["label"][:].tolist())
 
 
+def test_classes_are_no_weights(tmp_path):
+    ds = tl.dataset(tmp_path / "ds", {"kind": tl.types.ClassLabel(["cat", "dog"]), "n": "int64"})
+    ds.extend({"kind": ["cat", "dog", "cat"], "n": [0, 1, 2]})
+    with pytest.raises(ValueError, match=r"a column of labels, .* balance='kind' draws each label"):
+        ds.loader(2, weights="kind")
+    assert len(ds.loader(2, balance="kind", samples=4)) == 2
+
+
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [
