@@ -13,6 +13,7 @@ import logging
 import pickle  # nosec B403 # what numba keeps is pickled; who may write there may change the code, too
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cache, cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, TypeVar
@@ -88,6 +89,29 @@ def compiled_loop(loop: Loop, signatures: Sequence[Any] = (), fastmath: Any = Fa
     return out
 
 
+def _stamp_of(loop: Callable[..., Any]) -> str:
+    """Return a digest of the modules whose text a loop is compiled from: its own, and those of loops that it calls.
+
+    numba looks at the time and the size of the loop's own file. It would go on with code of an older version if only a
+    loop in another file was changed, or if times are fixed, as in builds that can be repeated.
+    """
+    paths, waiting, seen = set(), [loop], {loop}
+    while waiting:
+        one = waiting.pop()
+        paths.add(one.__code__.co_filename)
+        called = (one.__globals__.get(name) for name in one.__code__.co_names)
+        new = {getattr(other, "py_func", one) for other in called} - seen
+        seen |= new
+        waiting += new
+    return hashlib.sha256("".join(sorted(map(_digest_of, paths))).encode()).hexdigest()
+
+
+@cache
+def _digest_of(path: str) -> str:
+    with open(path, "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()
+
+
 class _File(_caching.IndexDataCacheFile):  # type: ignore[misc]
     """The files of one loop: an index of the types that it is compiled for, and the code for each."""
 
@@ -133,8 +157,14 @@ class _Cache(_caching.FunctionCache):  # type: ignore[misc]
 
     def __init__(self, loop: Callable[..., Any]) -> None:
         super().__init__(loop)
+        del self._cache_file  # numba's own
+        self._loop = loop
+
+    @cached_property
+    def _cache_file(self) -> _File:
+        """The files, once all loops are there that this one calls."""
         name = f"{self._impl.filename_base}-checked"  # beside numba's own, which have no digest
-        self._cache_file = _File(self._cache_path, name, self._impl.locator.get_source_stamp())
+        return _File(self._cache_path, name, _stamp_of(self._loop))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:

@@ -112,6 +112,41 @@ def test_code_of_another_version_of_a_loop_is_not_run(run, tmp_path):
     assert run() == ("loaded loaded", "")
 
 
+OTHER = """
+    from tensorlake_spark.loop_compiler import compiled_loop
+
+    TOTAL = 15
+
+    @compiled_loop
+    def more(value):
+        return _more(value)
+
+    @compiled_loop
+    def _more(value):
+        return value + 1
+"""
+
+
+def test_code_with_another_version_of_a_loop_that_it_calls_is_not_run(run, tmp_path):
+    """Also if the file of that one is as long as before, and as old, as in builds that can be repeated."""
+    module, other = tmp_path / "some_loops.py", tmp_path / "other_loops.py"
+    other.write_text(textwrap.dedent(OTHER))
+    text = module.read_text().replace(
+        "import sys\n", "import sys\nfrom other_loops import TOTAL, more\n"
+    )
+    module.write_text(text.replace("+= values[k]", "+= more(values[k])").replace("10", "TOTAL"))
+    assert run() == ("compiled compiled", "")
+    assert run() == ("loaded loaded", "")
+    times = other.stat()
+    other.write_text(other.read_text().replace("+ 1", "+ 2").replace("TOTAL = 15", "TOTAL = 20"))
+    os.utime(other, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert run() == ("compiled loaded", "")
+    assert run() == ("loaded loaded", "")
+    os.utime(other)  # the same text, copied anew
+    os.utime(module)
+    assert run() == ("loaded loaded", "")
+
+
 FULL = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))"
 NO_FOLDER = (
     "import numba.core.caching as c; c.CacheImpl._locator_classes = [c.UserProvidedCacheLocator]"

@@ -169,7 +169,7 @@ def _unpack_line(
     for q in range(whole):
         width = np.uint64(widths[g])
         some = row[done + q * GROUP : done + q * GROUP + GROUP]
-        _unpack_words(data, width, bit, some)
+        _unpack_group(data, width, bit, some)
         bit += width * np.uint64(GROUP)
         g += 1
     done += whole * GROUP
@@ -185,18 +185,41 @@ def _unpack_some(data: Array, width: Any, bit: Any, first: int, out: Array) -> N
 
 
 @compiled_loop
-def _unpack_words(data: Array, width: Any, bit: Any, out: Array) -> None:
+def _unpack_group(data: Array, width: Any, bit: Any, out: Array) -> None:
+    """Write the words of a group: loops of a known length are unrolled, others LLVM makes slow vectors of."""
     mask = _mask(width)
-    if out.itemsize < 8:
-        for k in range(out.size):
+    if width <= np.uint64(28):  # two words lie in eight bytes, wherever they begin
+        for k in range(GROUP // 2):
+            both = _word(data, bit)
+            out[2 * k] = out.dtype.type(both & mask)
+            out[2 * k + 1] = out.dtype.type((both >> width) & mask)
+            bit += width + width
+    elif width <= np.uint64(57):
+        for k in range(GROUP):
             out[k] = out.dtype.type(_word(data, bit) & mask)
             bit += width
-    else:  # a word may need a ninth byte
-        for k in range(out.size):
-            ninth = np.uint64(data[(bit >> np.uint64(3)) + np.uint64(8)]) << np.uint64(1)
-            ninth <<= np.uint64(63) - (bit & np.uint64(7))
-            out[k] = out.dtype.type((_word(data, bit) | ninth) & mask)
+    else:
+        for k in range(GROUP):
+            out[k] = out.dtype.type((_word(data, bit) | _ninth(data, bit)) & mask)
             bit += width
+
+
+@compiled_loop
+def _unpack_words(data: Array, width: Any, bit: Any, out: Array) -> None:
+    mask = _mask(width)
+    for k in range(out.size):
+        found = _word(data, bit)
+        if width > np.uint64(57):
+            found |= _ninth(data, bit)
+        out[k] = out.dtype.type(found & mask)
+        bit += width
+
+
+@compiled_loop
+def _ninth(data: Array, bit: Any) -> Any:
+    """Return the bits of the ninth byte of a word, where they belong in it."""
+    found = np.uint64(data[(bit >> np.uint64(3)) + np.uint64(8)]) << np.uint64(1)
+    return found << (np.uint64(63) - (bit & np.uint64(7)))
 
 
 @compiled_loop
