@@ -45,6 +45,8 @@ def encode(words: Array) -> bytes:
     groups = -(-words.size // GROUP)
     first = -(-groups // 8)  # the widths end where a word of eight bytes does
     most = groups * GROUP * words.itemsize
+    if words.size % GROUP:
+        words = np.concatenate([words, np.zeros(-words.size % GROUP, words.dtype)])
     held = np.empty(first + (most >> 3) + 2, np.uint64)
     widths = held.view(np.uint8)[8 * first - groups : 8 * first]
     nbytes = pack(words, widths, held[first:]) // 8
@@ -86,26 +88,35 @@ def pack(words: Array, widths: Array, out: Array) -> Any:
     Parameters
     ----------
     words : unsigned integer array
-        One axis, C-contiguous. Behind the last one the last group has zeros.
+        One axis, C-contiguous, whole groups.
     widths : uint8 array
         Has room for one width a group.
     out : uint64 array
         Has room for all bits, and one word more.
     """
-    zero, one, last = np.uint64(0), np.uint64(1), np.uint64(63)
-    held, used, place = zero, zero, 0
+    one, last = np.uint64(1), np.uint64(63)
+    held, used, place = np.uint64(0), np.uint64(0), 0
     for g in range(widths.size):
         some = words[g * GROUP : (g + 1) * GROUP]
-        joined = zero
-        for k in range(some.size):
-            joined |= np.uint64(some[k])
-        width = zero
-        while joined:
-            width += one
-            joined >>= one
-        widths[g] = width
+        joined = np.uint64(0)
         for k in range(GROUP):
-            word = np.uint64(some[k]) if k < some.size else zero
+            joined |= np.uint64(some[k])
+        width = _width(joined)
+        widths[g] = width
+        if width <= np.uint64(32):  # two words are put as one
+            two = width + width
+            for k in range(GROUP // 2):
+                both = np.uint64(some[2 * k]) | (np.uint64(some[2 * k + 1]) << width)
+                held |= both << used
+                end = used + two
+                if end > last:
+                    out[place] = held
+                    place += 1
+                    held = (both >> one) >> (last - used)
+                used = end & last
+            continue
+        for k in range(GROUP):
+            word = np.uint64(some[k])
             held |= word << used
             end = used + width
             if end > last:
@@ -115,6 +126,22 @@ def pack(words: Array, widths: Array, out: Array) -> Any:
             used = end & last
     out[place] = held
     return 64 * place + np.int64(used)
+
+
+@compiled_loop
+def _width(word: Any) -> Any:
+    """Return how many bits a word needs: numba makes one instruction of the loop, which counts ones."""
+    word |= word >> np.uint64(1)
+    word |= word >> np.uint64(2)
+    word |= word >> np.uint64(4)
+    word |= word >> np.uint64(8)
+    word |= word >> np.uint64(16)
+    word |= word >> np.uint64(32)
+    width = np.uint64(0)
+    while word:
+        word &= word - np.uint64(1)
+        width += np.uint64(1)
+    return width
 
 
 @compiled_loop
