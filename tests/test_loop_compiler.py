@@ -48,7 +48,11 @@ def run(tmp_path):
         done = subprocess.run(
             [sys.executable, "-c", f"{before}\nimport some_loops\nsome_loops.run('{dtype}')"],
             capture_output=True, text=True, check=False, timeout=300, cwd=tmp_path,
-            env={**os.environ, "NUMBA_DISABLE_JIT": "0", "PYTHONPATH": f"{ROOT}:{tmp_path}", "NUMBA_CACHE_DIR": str(cache)},
+            env={
+                **os.environ, "NUMBA_DISABLE_JIT": "0", "PYTHONPATH": f"{ROOT}:{tmp_path}", "NUMBA_CACHE_DIR": str(cache),
+                # Python goes by times, too: it would run the old text of a file whose time is set back.
+                "PYTHONDONTWRITEBYTECODE": "1",
+            },
         )  # fmt: skip
         assert done.returncode == 0, done.stderr[-3000:]
         return done.stdout.strip(), done.stderr
@@ -142,8 +146,9 @@ def test_code_with_another_version_of_a_loop_that_it_calls_is_not_run(run, tmp_p
     os.utime(other, ns=(times.st_atime_ns, times.st_mtime_ns))
     assert run() == ("compiled loaded", "")
     assert run() == ("loaded loaded", "")
-    os.utime(other)  # the same text, copied anew
-    os.utime(module)
+    later = times.st_mtime_ns + 5 * 10**9  # the same text, copied anew
+    for path in (other, module):
+        os.utime(path, ns=(later, later))
     assert run() == ("loaded loaded", "")
 
 
