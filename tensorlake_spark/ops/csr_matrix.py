@@ -64,9 +64,8 @@ def cells_of(matrix: Any) -> tuple[Array, Array]:
     first = 0
     while first < matrix.shape[0]:  # some rows at a time: their numbers stay in the cache
         most = min(int(ends[first]) + _AT_ONCE, len(matrix.data))
-        last = (
-            int(np.searchsorted(ends, ends.dtype.type(most), "right")) - 1
-        )  # with empty rows after
+        # Empty rows that follow come along.
+        last = int(np.searchsorted(ends, ends.dtype.type(most), "right")) - 1
         last = max(last, first + 1)
         cells[0, ends[first] : ends[last]] = np.repeat(np.arange(first, last), counts[first:last])
         first = last

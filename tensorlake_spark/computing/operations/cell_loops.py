@@ -95,9 +95,8 @@ def group(parts: Parts, cells: int) -> tuple[Array, Array, tuple[Array, ...]]:
     (array([1, 4]), array([1, 2]), array([1, 0, 1], dtype=int32), array([5., 7., 9.]))
     """
     found, dealt = _dealt(parts, cells)
-    of = scratch(dealt.at.shape, np.dtype(np.int32))
+    counts, of = scratch(found.shape, _PLACE), scratch(dealt.at.shape, np.dtype(np.int32))
     # Without the values, which may be halves, of which numba has no arrays.
-    counts = scratch(found.shape, _PLACE)
     _each_range(_group, dealt._replace(values=of), counts)
     numbers = (dealt.at >> _BITS,) if len(parts[0]) > 2 else ()
     return found, counts, (of, *numbers, dealt.values)

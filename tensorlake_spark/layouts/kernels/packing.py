@@ -103,7 +103,8 @@ def pack(words: Array, widths: Array, out: Array) -> Any:
             joined |= np.uint64(some[k])
         width = _width(joined)
         widths[g] = width
-        if width <= np.uint64(32):  # two words are put as one
+        if width <= np.uint64(32):  # two are put as one
+            # Both branches have the loop: one that they call hands on what it holds, and takes three times as long.
             two = width + width
             for k in range(GROUP // 2):
                 both = np.uint64(some[2 * k]) | (np.uint64(some[2 * k + 1]) << width)

@@ -21,7 +21,7 @@ _EXACT = "dlqLQ"  # dtypes of numbers that are added as they are
 _ORDERED = "bBhHiIlLqQfd"  # dtypes whose extremes a compiled loop finds
 _MANY = 1 << 12  # elements below which SciPy costs more than it saves
 _PART = 4096  # numbers whose sum has several accumulators
-_SHORT = 16  # elements of a run, on the average, that are added in their order
+_SHORT = 16  # elements of a run, on the average, that a loop takes in their order
 _MEMORY = (
     8  # where groups start is kept if that takes at most this part of the memory of the elements
 )
@@ -159,9 +159,10 @@ class Groups:
         if self._starts is not None:
             if ufunc is np.add and values.dtype.char in _EXACT and len(values) > _MANY:
                 return _sums(values, self._starts)
-            if ufunc in (np.maximum, np.minimum) and values.dtype.char in _ORDERED:
+            is_extreme = ufunc in (np.maximum, np.minimum) and values.dtype.char in _ORDERED
+            if is_extreme and len(values) < _SHORT * len(self._starts):
                 loops = loops_for(_LOOPS, "run_best", values.dtype, values.nbytes)
-                if loops is not None and len(values) < _SHORT * len(self._starts):
+                if loops is not None:
                     return np.asarray(loops.run_best(values, self._starts, ufunc is np.maximum))
             # Of times NumPy knows the dtype, and takes none.
             dtype = None if values.dtype.kind in "mM" else values.dtype
