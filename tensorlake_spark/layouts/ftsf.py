@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,14 +19,13 @@ from tensorlake_spark.errors import InvalidOptionError
 from tensorlake_spark.indexing import AnySelection, Box
 from tensorlake_spark.layouts import result_memory
 from tensorlake_spark.layouts.coding import codec as codecs
-from tensorlake_spark.layouts.coding.block_stacks import decode_stack
 from tensorlake_spark.layouts.coding.chain import KNOWN, TRANSPOSE, parted
 from tensorlake_spark.layouts.coding.codec_choice import choose_codec, smallest_codec
+from tensorlake_spark.layouts.dense_rows import DenseRows
 from tensorlake_spark.layouts.layout import Layout, grid_of
 from tensorlake_spark.layouts.quantization import bit_rounding, quantized_block
 from tensorlake_spark.layouts.quantization.kinds import quantization_in
-from tensorlake_spark.layouts.quantization.native_blocks import decode_native
-from tensorlake_spark.layouts.verification import Payload, boxes, checked, naming
+from tensorlake_spark.layouts.verification import boxes, checked, naming
 from tensorlake_spark.rows.row import Row, Totals
 from tensorlake_spark.rows.row import checked as with_crc
 from tensorlake_spark.tensor.spec import TensorSpec, native
@@ -39,8 +37,6 @@ CHUNK_BYTES = 768 << 10
 additions, not Python, take the time (docs/benchmarks.md)."""
 
 _ROW_BYTES = 4 << 10  # a chunk's last axis is kept whole up to this
-_STACK_ROW = 64 << 10  # chunks up to this size are decoded many at once
-_STACK_BYTES = 4 << 20
 
 
 def paper_block(shape: Sequence[int], chunk_rank: int) -> tuple[int, ...]:
@@ -67,6 +63,7 @@ class Ftsf(Layout):
     """Dense chunks."""
 
     name = "ftsf"
+    has_threads = True
     columns = ("lo", "hi", "layout", "params", "dtype", "codec", "index", "values", "crc")
 
     def default_block(
@@ -162,99 +159,15 @@ class Ftsf(Layout):
         lo, hi = boxes(batch, spec.ndim)
         wanted = np.flatnonzero(selection.hits(lo, hi)).tolist()
         found = checked(batch, spec, wanted, lo, hi, KNOWN)
-        payload = dict(zip(wanted, found.each(), strict=True))
+        rows = DenseRows(dict(zip(wanted, found.each(), strict=True)), lo, hi, spec, selection)
         with naming(spec):
-            return self._put(payload, lo, hi, spec, selection, result)
-
-    @staticmethod
-    def _put(
-        payload: Mapping[int, Payload],
-        lo: Array,
-        hi: Array,
-        spec: TensorSpec,
-        selection: AnySelection,
-        result: Array,
-    ) -> Totals:
-        """Decode checked rows, by their number in the batch, into the result."""
-        wanted = list(payload)
-        sliced = (
-            all(isinstance(d, slice) for d in selection.project(lo[0], hi[0])[1])
-            if wanted
-            else True
-        )
-        count = size = 0
-        for (shape, name), group in groupby(
-            ((i, tuple((hi[i] - lo[i]).tolist())) for i in wanted),
-            key=lambda pair: (pair[1], payload[pair[0]].codec),
-        ):
-            rows = [i for i, _ in group]
-            if parted(name)[0] or _is_native(result, spec):
-                for i in rows:
-                    src, dst = selection.project(lo[i].tolist(), hi[i].tolist())
-                    found = payload[i]
-                    count += _put_quantized(found, shape, spec, src, result, dst, sliced)
-                    size += len(found.values) + len(found.index or b"")
-                continue
-            codec = codecs.codec_of(name)
-            for some in _runs(rows, math.prod(shape) * spec.dtype.itemsize):
-                stack = None
-                if len(some) > 1:
-                    values = [payload[i].values for i in some]
-                    stack = decode_stack(values, codec, shape, spec.dtype)
-                for place, i in enumerate(some):
-                    src, dst = selection.project(lo[i].tolist(), hi[i].tolist())
-                    if stack is not None:
-                        part = stack[place][src]
-                        result[dst] = part
-                    elif sliced:
-                        view = (*dst, ...)  # a view, of a 0-d result too
-                        part = result[view]
-                        codecs.decode_into(payload[i].values, codec, shape, spec.dtype, src, part)
-                    else:
-                        part = codecs.decode_part(payload[i].values, codec, shape, spec.dtype, src)
-                        result[dst] = part
-                    count += part.size
-                    size += len(payload[i].values)
-        if not spec.shape:  # the one element is put wherever it is picked
-            count = selection.size
-        return Totals(len(wanted), count, size)
+            return rows.put(result)
 
     def finish(self, spec: TensorSpec, selection: AnySelection, result: Array) -> Any:
         return selection.finish(result)
 
     def row_bound(self, spec: TensorSpec, selection: AnySelection) -> int:
         return grid_of(spec).count(selection.box)
-
-
-def _is_native(result: Array, spec: TensorSpec) -> bool:
-    """Whether a result takes what is stored: not so what takes blocks apart and has no dtype of its own."""
-    return isinstance(result, np.ndarray) and bool(result.dtype != spec.dtype)
-
-
-def _put_quantized(
-    found: Payload,
-    shape: Sequence[int],
-    spec: TensorSpec,
-    src: Any,
-    result: Array,
-    dst: Any,
-    sliced: bool,
-) -> int:
-    """Decode a row whose codec quantises, or as it is stored; return how many elements it gave."""
-    if _is_native(result, spec):
-        part = decode_native(found.values, found.codec, shape, spec, result.dtype)[src]
-        result[dst] = part
-    elif sliced:
-        view = (*dst, ...)  # a view, of a 0-d result too
-        part = result[view]
-        quantized_block.decode_into(
-            found.values, found.index, found.codec, shape, spec.dtype, src, part
-        )
-    else:
-        whole = quantized_block.decode(found.values, found.index, found.codec, shape, spec.dtype)
-        part = whole[src]
-        result[dst] = part
-    return int(part.size)
 
 
 def is_fill(part: Array, fill: Array) -> bool:
@@ -264,10 +177,3 @@ def is_fill(part: Array, fill: Array) -> bool:
         have = have.reshape(-1, 2)
         return bool((have[0] == want).all() and (have == want).all())
     return bool(have.flat[0] == want[0] and (have == want[0]).all())
-
-
-def _runs(rows: list[int], row_bytes: int) -> Iterator[list[int]]:
-    """Split rows into stacks: large chunks alone, small ones as many as fill a few MiB."""
-    step = 1 if row_bytes > _STACK_ROW else max(1, _STACK_BYTES // max(1, row_bytes))
-    for start in range(0, len(rows), step):
-        yield rows[start : start + step]

@@ -58,6 +58,9 @@ class Layout(ABC):
     has_blocks: ClassVar[bool] = True
     """Whether a row lies in one cell of a grid of blocks."""
 
+    has_threads: ClassVar[bool] = False
+    """Whether `decode` itself has several threads decode what takes long."""
+
     row_group_bytes: ClassVar[int] = 2 << 20
     """A row group is closed before its payload grows beyond this: the least that a slice reads at a time."""
 

@@ -18,6 +18,7 @@ from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError, Unsu
 from tensorlake_spark.indexing import AnySelection, Box
 from tensorlake_spark.layouts.coding import codec as codecs
 from tensorlake_spark.layouts.coding.chain import TRANSPOSE
+from tensorlake_spark.layouts.dense_rows import DenseRows
 from tensorlake_spark.layouts.ftsf import Ftsf, is_fill
 from tensorlake_spark.layouts.layout import grid_of
 from tensorlake_spark.layouts.timelines.sliding import (
@@ -57,6 +58,7 @@ class Window(Ftsf):
 
     name = "window"
     has_index = True
+    has_threads = False  # one goes through timelines
     row_group_bytes = 512 << 10
 
     def check_tensor(self, shape: Sequence[int], dtype: np.dtype[Any]) -> None:
@@ -156,7 +158,7 @@ class Window(Ftsf):
         found = dict(zip(wanted, payloads.each(), strict=True))
         plain = {i: payload for i, payload in found.items() if payload.index is None}
         with naming(spec):
-            totals = self._put(plain, lo, hi, spec, selection, result)
+            totals = DenseRows(plain, lo, hi, spec, selection).put(result)
             for i, payload in found.items():
                 if payload.index is not None:
                     box = lo[i].tolist(), hi[i].tolist()

@@ -23,7 +23,8 @@ from tensorlake_spark.tensor.spec import TensorSpec
 
 _SMALL_ROW = 256 << 10  # bytes, up to which Python takes as long for a row as copying does
 _SPARED = 4  # times as much at a time, at the most: where files cannot be mapped, that is in memory
-_SHORT, _SHORT_OF_SMALL_ROWS = 16 << 20, 128 << 20  # bytes, up to which `_is_short_copy` says yes
+_SHORT_COPY, _SHORT_OF_SMALL_ROWS = 16 << 20, 128 << 20  # bytes that one thread copies
+_SHORT = 32 << 20  # bytes of rows that one thread goes through
 
 
 def is_full(meta: Meta) -> bool:
@@ -107,6 +108,8 @@ def _decode(
     if selection.is_empty:
         return
     read_plan = scan.plan(snapshot, spec.id, selection, columns)
+    is_short = _is_short(snapshot, meta, selection, read_plan.n_bytes)
+    wanted = layout.row_bound(spec, selection)
     with progress(f"read {spec.id}", read_plan.n_bytes) as done:
         found = scan.read(
             snapshot,
@@ -114,8 +117,8 @@ def _decode(
             columns,
             lambda batch: layout.decode(batch, spec, selection, result),
             done,
-            one_by_one=_is_short_copy(meta, read_plan.n_bytes),
-            job_bytes=_job_bytes(read_plan.n_rows, layout.row_bound(spec, selection)),
+            one_by_one=is_short,
+            job_bytes=_SHORT if is_short else _job_bytes(read_plan.n_rows, wanted),
         )
     if verify:
         check_totals(meta, selection, sum(found, Totals()))
@@ -134,13 +137,21 @@ def _job_bytes(there: int, wanted: int) -> int:
     return scan.JOB_BYTES * min(_SPARED, max(1, there // max(1, wanted)))
 
 
-def _is_short_copy(meta: Meta, nbytes: int) -> bool:
-    """Whether one thread reads so many bytes sooner than several: they are only copied, and the rest is Python."""
-    codec, totals = meta.spec.codec, meta.totals
-    if codec is None or codec.removeprefix(TRANSPOSE) != "raw":
+def _is_short(snapshot: Snapshot, meta: Meta, selection: AnySelection, nbytes: int) -> bool:
+    """Whether one thread goes through so many bytes of rows sooner than several.
+
+    Threads wait for each other at every turn of Python, and a short read has little else: rows that are only copied, or
+    that their layout decodes in threads anyway.
+    """
+    codec, totals, layout = meta.spec.codec or "", meta.totals, stored_layout(meta.spec)
+    if codec.removeprefix(TRANSPOSE) == "raw":
+        has_small_rows = totals.nbytes <= _SMALL_ROW * totals.rows
+        return nbytes <= (_SHORT_OF_SMALL_ROWS if has_small_rows else _SHORT_COPY)
+    if snapshot.remote is not None or not layout.has_threads:
         return False
-    has_small_rows = totals.nbytes <= _SMALL_ROW * totals.rows
-    return nbytes <= (_SHORT_OF_SMALL_ROWS if has_small_rows else _SHORT)
+    if codec.endswith("+pack"):  # only the words that are asked for are decoded
+        nbytes = min(nbytes, selection.size * meta.spec.dtype.itemsize)
+    return nbytes <= _SHORT
 
 
 def _new_result(meta: Meta, selection: AnySelection, full: bool) -> Any:

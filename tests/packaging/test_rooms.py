@@ -188,7 +188,6 @@ COVERED = {
     "layouts/testing/laws": "layouts/test_coo",
     "layouts/testing/oracle": "layouts/test_coo",
     "layouts/testing/strategies": "layouts/test_coo",
-    "reading/read": "lake/test_lake",
     "spark/cluster/table_versions": "spark/source/test_versions",
     "spark/functions/row_functions": "spark/functions/test_decoding",
     "spark/functions/tensor_stacks": "spark/functions/test_arithmetic",

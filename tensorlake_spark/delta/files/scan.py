@@ -420,7 +420,7 @@ def _mapped(
     for file in read_plan.files:
         with reading(snapshot.storage, file.path):
             maps[file.path] = snapshot.maps.map(snapshot.storage, file.path)
-    target = _job_bytes(read_plan.n_bytes, job_bytes)
+    target = job_bytes if one_by_one else _job_bytes(read_plan.n_bytes, job_bytes)
     count = max(1, round(read_plan.n_bytes / target))
     batches = max(1, -(-(target - 1) // batch_bytes))
     runs = _runs(pieces(snapshot, read_plan, 0), count, batches)

@@ -1,0 +1,158 @@
+"""The rows of a batch of dense blocks: which of them are decoded together, by which threads, and where they go."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tensorlake_spark.indexing import AnySelection
+from tensorlake_spark.layouts.coding import codec as codecs
+from tensorlake_spark.layouts.coding.block_stacks import decode_stack
+from tensorlake_spark.layouts.coding.chain import TRANSPOSE, parted
+from tensorlake_spark.layouts.quantization import quantized_block
+from tensorlake_spark.layouts.quantization.native_blocks import decode_native
+from tensorlake_spark.layouts.verification import Payload
+from tensorlake_spark.rows.row import Totals
+from tensorlake_spark.tensor.spec import TensorSpec
+from tensorlake_spark.threads import THREADS, at_once
+
+Array = np.ndarray[Any, Any]
+
+_STACK_ROW = 64 << 10  # blocks up to this size are decoded many at once
+_STACK_BYTES = 4 << 20
+_LONG = 512 << 10  # bytes of blocks that several threads decode sooner than one
+_PACKED = 4  # times as many of packed ones
+
+
+class Run(NamedTuple):
+    """Rows of a batch that have one shape and one codec, and are decoded together."""
+
+    rows: list[int]
+    shape: tuple[int, ...]
+    codec: str
+
+
+@dataclass(frozen=True)
+class DenseRows:
+    """Rows that were checked, and are not decoded yet.
+
+    Attributes
+    ----------
+    payload : mapping of int to Payload
+        What they hold, by their number in the batch.
+    lo, hi : int64 ndarray, shape (rows of the batch, ndim)
+        The boxes of all rows of the batch.
+    spec : TensorSpec
+        The tensor.
+    selection : Selection, PointSelection or MixedSelection
+        What is picked of it.
+    """
+
+    payload: Mapping[int, Payload]
+    lo: Array
+    hi: Array
+    spec: TensorSpec
+    selection: AnySelection
+
+    def put(self, result: Array) -> Totals:
+        """Decode the rows into a result; see `Layout.decode`."""
+        runs = self._runs()
+        rest = iter(runs)  # a thread that is free takes the next one
+
+        def put_some(_: int) -> int:
+            return sum(self._put_run(run, result) for run in rest)
+
+        count = sum(at_once(put_some, range(THREADS if self._takes_long(runs, result) else 1)))
+        if not self.spec.shape:  # the one element is put wherever it is picked
+            count = self.selection.size
+        nbytes = sum(len(row.values) + len(row.index or b"") for row in self.payload.values())
+        return Totals(len(self.payload), count, nbytes)
+
+    def _runs(self) -> list[Run]:
+        """Return the rows in their order: large blocks alone, small ones as many as fill a few MiB."""
+        sides = (self.hi - self.lo).tolist()
+        out = []
+        for (shape, codec), group in groupby(
+            self.payload, key=lambda i: (tuple(sides[i]), self.payload[i].codec)
+        ):
+            rows, nbytes = list(group), math.prod(shape) * self.spec.dtype.itemsize
+            step = 1 if nbytes > _STACK_ROW else max(1, _STACK_BYTES // max(1, nbytes))
+            for start in range(0, len(rows), step):
+                out.append(Run(rows[start : start + step], shape, codec))
+        return out
+
+    def _takes_long(self, runs: Sequence[Run], result: Array) -> bool:
+        """Whether several threads decode runs sooner than one: they wait for each other at every turn of Python."""
+        if len(runs) < 2 or not isinstance(result, np.ndarray):
+            return False
+        itemsize = self.spec.dtype.itemsize
+        packed = nbytes = 0
+        for run in runs:
+            size = len(run.rows) * math.prod(run.shape) * itemsize
+            if run.codec.endswith("+pack"):
+                packed += size
+            elif run.codec.removeprefix(TRANSPOSE) != "raw":
+                nbytes += size
+        # Of packed words only those are decoded that are asked for.
+        return nbytes + min(packed, self.selection.size * itemsize) // _PACKED >= _LONG
+
+    def _put_run(self, run: Run, result: Array) -> int:
+        """Decode a run; return how many elements of the selection it gave."""
+        # What takes blocks apart is no array, and has no dtype of its own.
+        is_native = isinstance(result, np.ndarray) and bool(result.dtype != self.spec.dtype)
+        if parted(run.codec)[0] or is_native:
+            return sum(self._put_quantized(i, run, result, is_native) for i in run.rows)
+        codec, dtype = codecs.codec_of(run.codec), self.spec.dtype
+        stack = None
+        if len(run.rows) > 1:
+            values = [self.payload[i].values for i in run.rows]
+            stack = decode_stack(values, codec, run.shape, dtype)
+        count = 0
+        for place, i in enumerate(run.rows):
+            src, dst = self._places(i)
+            if stack is not None:
+                part = stack[place][src]
+                result[dst] = part
+            elif _is_sliced(dst):
+                part = _room(result, dst)
+                codecs.decode_into(self.payload[i].values, codec, run.shape, dtype, src, part)
+            else:
+                part = codecs.decode_part(self.payload[i].values, codec, run.shape, dtype, src)
+                result[dst] = part
+            count += part.size
+        return count
+
+    def _put_quantized(self, i: int, run: Run, result: Array, is_native: bool) -> int:
+        """Decode a row whose codec quantises, or as it is stored."""
+        (src, dst), row, dtype = self._places(i), self.payload[i], self.spec.dtype
+        what = row.values, row.index, row.codec, run.shape, dtype
+        if is_native:
+            part = decode_native(row.values, row.codec, run.shape, self.spec, result.dtype)[src]
+            result[dst] = part
+        elif _is_sliced(dst):
+            part = _room(result, dst)
+            quantized_block.decode_into(*what, src, part)
+        else:
+            part = quantized_block.decode(*what)[src]
+            result[dst] = part
+        return int(part.size)
+
+    def _places(self, i: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Return which part of a block is picked, and where it goes."""
+        return self.selection.project(self.lo[i].tolist(), self.hi[i].tolist())
+
+
+def _is_sliced(dst: tuple[Any, ...]) -> bool:
+    return all(isinstance(part, slice) for part in dst)
+
+
+def _room(result: Array, dst: tuple[Any, ...]) -> Array:
+    """Return a part of a result as a view, of a 0-d result too."""
+    view: Any = (*dst, ...)
+    part: Array = result[view]
+    return part
