@@ -12,6 +12,7 @@ The oracle is NumPy on plain arrays, and where an array would be too large a loo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -313,7 +314,11 @@ class SparseLaws(LayoutLaws):
         rows = self.encode(spec, tensor, (0,) * len(shape))
         batch = data_batch(spec, range(len(rows)), rows)
         for selection in long_selections(data, tensor):
-            got, _ = self.read([batch], spec, selection)
+            try:
+                got, _ = self.read([batch], spec, selection)
+            except InvalidKeyError:  # an index may be picked many times
+                assert math.prod(selection.storage_shape) >= 2**63
+                continue
             want = plain_pick(tensor, selection)
             assert got.shape == selection.storage_shape
             assert list(zip(*got.coords.tolist(), strict=True)) == sorted(want)
