@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from tensorlake_spark.delta.store.footer_index import schema_of
 from tensorlake_spark.delta.store.paths import is_plain
 from tensorlake_spark.delta.store.storage import Storage, reaching
+from tensorlake_spark.errors import FormatError
 
 LOG = "_delta_log"
 LAST_CHECKPOINT = f"{LOG}/_last_checkpoint"
@@ -26,6 +27,14 @@ TXN = ("txn.appId", "txn.version")
 
 _WHOLE = re.compile(rf"{LOG}/(\d{{20}})\.checkpoint(?:\.[0-9a-f-]{{36}})?\.(?:parquet|json)")
 _PART = re.compile(rf"{LOG}/(\d{{20}})\.checkpoint\.\d{{10}}\.(\d{{10}})\.parquet")
+_NEEDED: Mapping[str, Mapping[str, type]] = {
+    "add": {"path": str},
+    "remove": {"path": str},
+    "cdc": {"path": str},
+    "txn": {"appId": str, "version": int},
+}
+"""What an action has in any case, by its kind."""
+_MOST_PARTS = 100_000  # a checkpoint in more is none that anybody wrote
 _PAUSES_S = 0.05, 0.2  # before a store is asked again for the files of a log that it does not show
 
 
@@ -148,16 +157,20 @@ def read_actions(
     ------
     FileNotFoundError
         If the file is not there (any more).
+    FormatError
+        If it is JSON of another form than the protocol has.
     """
     if path.endswith(".json"):
-        yield from json_actions(storage.read_whole(path), leaves)
+        yield from json_actions(storage.read_whole(path), leaves, f"{storage.uri}/{path}")
         return
     with storage.open_parquet(path) as file:
         yield from parquet_actions(file, leaves)
 
 
-def json_actions(text: bytes, leaves: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the actions of a commit as `read_actions` does.
+def json_actions(
+    text: bytes, leaves: Sequence[str], path: str = "a commit"
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the actions of a commit as `read_actions` does; `path` is for messages.
 
     Examples
     --------
@@ -167,9 +180,40 @@ def json_actions(text: bytes, leaves: Sequence[str]) -> Iterator[tuple[str, dict
     kinds = {leaf.partition(".")[0] for leaf in leaves}
     for line in text.splitlines():
         # Every line is parsed: JSON has many spellings of one key.
-        for kind, said in json.loads(line).items() if line.strip() else ():
-            if kind in kinds and said:
-                yield kind, said
+        try:
+            found = [*json.loads(line).items()] if line.strip() else []
+        except (ValueError, AttributeError, RecursionError) as error:
+            raise FormatError(
+                f"{path} of the Delta log has a line that is no action in JSON: {line!r:.200}; bring the file back "
+                "from a backup"
+            ) from error
+        for kind, said in found:
+            if kind not in kinds or not said:
+                continue
+            if kind == "commitInfo" and not isinstance(
+                said, dict
+            ):  # writers may put anything there
+                continue
+            _check_form(kind, said, path)
+            yield kind, said
+
+
+def _check_form(kind: str, said: Any, path: str) -> None:
+    """Raise FormatError if an action lacks what its kind has in any case."""
+    needed = _NEEDED.get(kind, {})
+    if isinstance(said, dict) and all(_is(said.get(name), needed[name]) for name in needed):
+        return
+    names = " and ".join(f"{name} ({wanted.__name__})" for name, wanted in needed.items())
+    raise FormatError(
+        f"{path} of the Delta log has a {kind!r} without {names or 'fields'}, which the Delta protocol asks for: "
+        f"{said!r:.200}; bring the file back from a backup"
+    )
+
+
+def _is(value: Any, wanted: type) -> bool:
+    if wanted is str:
+        return isinstance(value, str)
+    return type(value) is int and value.bit_length() < 64
 
 
 def parquet_actions(
@@ -200,6 +244,8 @@ def added_removed(commit: bytes) -> AddedRemoved | None:
     with suppress(ValueError, LookupError, TypeError, AttributeError):
         for line in commit.splitlines():
             for kind, said in json.loads(line).items() if line.strip() else ():
+                if kind in _NEEDED:
+                    _check_form(kind, said, "a commit")
                 if kind in ("add", "remove"):
                     if said.get("deletionVector") or not is_plain(said["path"]):
                         return None
@@ -235,9 +281,7 @@ def all_transactions(storage: Storage, version: int) -> dict[str, int] | None:
         not there.
     """
     with reaching(storage), suppress(FileNotFoundError):  # the log was tidied up meanwhile
-        (written,) = storage.modified([LAST_CHECKPOINT])
-        last = json.loads(storage.read_whole(LAST_CHECKPOINT)) if written is not None else None
-        start, files = (-1, []) if last is None else (int(last["version"]), _files_of(last))
+        start, files = _last_checkpoint(storage)
         if start > version:
             return None
         names = [*files, *map(commit_name, range(start + 1, version + 1))]
@@ -280,11 +324,40 @@ def whole_checkpoint(paths: Sequence[str], version: int) -> tuple[int, list[str]
     return last, [path for v, path in found if v == last]
 
 
+def missing_commits(paths: Sequence[str]) -> list[str]:
+    """Return the commits that are not there, between others after the last whole checkpoint.
+
+    Examples
+    --------
+    >>> missing_commits([commit_name(0), commit_name(2)]) == [commit_name(1)]
+    True
+    """
+    found = {int(match[1]) for path in paths if (match := COMMIT.fullmatch(path))}
+    newest = max(found, default=0)
+    start, _ = whole_checkpoint(paths, newest)
+    found = {version for version in found if version >= start}
+    wanted = range(min(found, default=0), newest)
+    return [commit_name(version) for version in wanted if version not in found]
+
+
 def _is_complete(path: str, paths: Sequence[str]) -> bool:
     """Whether all parts of a checkpoint are there: ``<version>.checkpoint.<part>.<count>.parquet``."""
     head, _, _part, count, _ = path.split(".")
     others = (other.split(".") for other in paths if other.startswith(f"{head}.checkpoint."))
     return sum(1 for other in others if len(other) == 5 and other[3] == count) == int(count)
+
+
+def _last_checkpoint(storage: Storage) -> tuple[int, list[str]]:
+    """Return what a log says of its last checkpoint, as `whole_checkpoint` does; -1 where it says nothing of use.
+
+    Its writer may have been killed before it was done; the table is all there without it.
+    """
+    (written,) = storage.modified([LAST_CHECKPOINT])
+    if written is not None:
+        with suppress(ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
+            last: Any = json.loads(storage.read_whole(LAST_CHECKPOINT))
+            return int(last["version"]), _files_of(last)
+    return -1, []
 
 
 def _files_of(last: Mapping[str, Any]) -> list[str]:
@@ -294,5 +367,7 @@ def _files_of(last: Mapping[str, Any]) -> list[str]:
         return [f"{LOG}/{last['v2Checkpoint']['path']}"]
     if last.get("parts"):
         count = int(last["parts"])
+        if count > _MOST_PARTS:
+            raise ValueError(f"a checkpoint of {count} parts")
         return [f"{start}.{k:010}.{count:010}.parquet" for k in range(1, count + 1)]
     return [f"{start}.parquet"]

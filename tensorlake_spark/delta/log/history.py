@@ -96,8 +96,9 @@ def batches(snapshot: Snapshot, name: str, most: int) -> Iterator[tuple[int, fro
     most : int
         How many commits to read at the most.
     """
-    for _, text, _ in islice(_read(snapshot), most):
-        said = {str(txn["appId"]): int(txn["version"]) for _, txn in json_actions(text, TXN)}
+    for version, text, _ in islice(_read(snapshot), most):
+        actions = json_actions(text, TXN, commit_name(version))
+        said = {str(txn["appId"]): int(txn["version"]) for _, txn in actions}
         if name in said:
             yield said[name], frozenset(_tensors(said))
 
@@ -152,12 +153,13 @@ def _read(snapshot: Snapshot) -> Iterator[tuple[int, bytes, int]]:
 
 def _parse(version: int, text: bytes, written: int) -> Commit:
     """Read one commit; its files are counted."""
-    actions = [*json_actions(text, ("add", "remove", "commitInfo", "txn"))]
+    actions = [*json_actions(text, ("add", "remove", "commitInfo", "txn"), commit_name(version))]
     counts = Counter(kind for kind, _ in actions)
     info = next((said for kind, said in actions if kind == "commitInfo"), {})
     apps = [str(said["appId"]) for kind, said in actions if kind == "txn"]
     changes = any(said.get("dataChange") for _, said in actions)
     ours = info.get("tensorlake.operation")
+    parameters = info.get("operationParameters")
     return Commit(
         version=version,
         timestamp=written,  # not what the writer's clock said: a time is looked up by this
@@ -169,7 +171,7 @@ def _parse(version: int, text: bytes, written: int) -> Commit:
         files_removed=counts["remove"],
         user=info.get("userName"),
         engine=info.get("engineInfo"),
-        parameters=dict(info.get("operationParameters") or {}),
+        parameters=dict(parameters) if isinstance(parameters, dict) else {},
     )
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -43,6 +43,7 @@ from tensorlake_spark.errors import (
     FormatError,
     InvalidOptionError,
     TableNotFoundError,
+    TensorLakeError,
     UnsupportedFeatureError,
 )
 from tensorlake_spark.rows.row import SCHEMA
@@ -51,8 +52,6 @@ _MANY_APPS = 8
 
 # A table may need them without a list of features, by its writer's version.
 _IDENTITY = "identityColumns"
-
-_UNKNOWN = re.compile(r"(?i)unsupported|max_catalog_version|reader.?version|table feature")
 
 _met: set[str] = set()
 """Where this process has met a table: a listing of its log that shows nothing is looked at again."""
@@ -192,18 +191,11 @@ class Snapshot:
             except DeltaTableNotFound as error:
                 requirements.check_folders(storage)
                 raise TableNotFoundError(f"there is no Delta table at {storage.uri}") from error
-            except DeltaError as error:
+            except (DeltaError, ValueError) as error:
                 requirements.check_folders(storage)
-                if is_denied(error):  # of a checkpoint
+                if isinstance(error, TensorLakeError) or is_denied(error):  # of a checkpoint
                     raise
-                said = str(error).split("\nStack", 1)[0].split(" 0: ", 1)[0].strip()
-                if _UNKNOWN.search(said):
-                    raise UnsupportedFeatureError(
-                        f"the table at {storage.uri} uses a Delta feature that deltalake does not read ({said}); "
-                        "spark.read.format('delta') does if it is as new as the table's writer, or drop the "
-                        "feature with ALTER TABLE ... DROP FEATURE"
-                    ) from error
-                raise FormatError(f"the table at {storage.uri} cannot be opened: {said}") from error
+                raise requirements.not_opened(storage, error) from error
         if version is not None:
             travel(table, storage, version)
         elif timestamp is not None:
@@ -248,7 +240,9 @@ class Snapshot:
             return self._opened
         if self._as_replayed is None and "v2Checkpoint" not in self.reader_features:
             mark = commit_mark(self.storage, self.version)
-            transactions = all_transactions(self.storage, self.version)
+            transactions = None
+            with suppress(FormatError):  # deltalake makes do without them
+                transactions = all_transactions(self.storage, self.version)
             if mark is not None and transactions is not None:
                 self._as_replayed = Replayed(
                     self._log, self.version, self.files, Transactions(transactions), mark

@@ -11,10 +11,10 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 from deltalake.exceptions import TableNotFoundError as DeltaTableNotFound
 
-from tensorlake_spark.delta.log.requirements import SAMPLES, TENSORS, kind_of
+from tensorlake_spark.delta.log.requirements import SAMPLES, TENSORS, kind_of, not_opened
 from tensorlake_spark.delta.log.time_travel import as_time, travel
 from tensorlake_spark.delta.store.storage import Storage, is_denied, reaching
-from tensorlake_spark.errors import FormatError, TableNotFoundError
+from tensorlake_spark.errors import TableNotFoundError
 from tensorlake_spark.rows.row import SCHEMA
 
 
@@ -97,5 +97,4 @@ def _opened(storage: Storage) -> DeltaTable:
         except DeltaError as error:
             if is_denied(error):  # of a checkpoint
                 raise
-            said = f"{error!s:.300}"
-            raise FormatError(f"the table at {storage.uri} cannot be opened: {said}") from error
+            raise not_opened(storage, error) from error

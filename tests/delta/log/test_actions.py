@@ -8,7 +8,15 @@ import pytest
 
 import tensorlake_spark as tl
 from tensorlake_spark.delta.files import table_folder as folder
-from tensorlake_spark.delta.log.actions import COMMIT, LOG, commit_name, log_files, read_actions
+from tensorlake_spark.delta.log.actions import (
+    COMMIT,
+    LAST_CHECKPOINT,
+    LOG,
+    commit_name,
+    json_actions,
+    log_files,
+    read_actions,
+)
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
 
@@ -90,3 +98,38 @@ def test_a_log_that_a_store_does_not_show_at_once_is_asked_for_again(tmp_path, t
     else:
         with pytest.raises(FileNotFoundError):
             log_files(Far(str(tmp_path)))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"", b'{"version":', b"[]", b'"a"', b"{}", b'{"version": null}', b"\xff\xfe\x00",
+        b'{"version": 3, "parts": 10000000000}', b'{"version": 3, "v2Checkpoint": 7}',
+    ],
+)  # fmt: skip
+def test_a_last_checkpoint_that_says_nothing_of_use_is_as_none(tmp_path, said):
+    """Its writer may have been killed: without the file a log is as whole as with it."""
+    lake = tl.open(tmp_path / "lake")
+    lake.write("a", np.arange(5))
+    lake.tag("first")
+    Snapshot.open(Storage(lake.uri)).table.create_checkpoint()
+    (tmp_path / "lake" / LAST_CHECKPOINT).write_bytes(said)
+    again = tl.open(lake.uri)
+    assert again.tags() == {"first": 1}
+    again.write("a", np.arange(2), mode="append")
+    again.vacuum(dry_run=True)
+    assert tl.open(lake.uri)["a"].shape == (7,)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"txn": {"appId": "a"}}', '{"txn": {"appId": 3, "version": 1}}', '{"txn": "a"}',
+        '{"txn": {"appId": "a", "version": "1"}}', '{"txn": {"appId": "a", "version": 1e400}}',
+        '{"txn": {"appId": "a", "version": 1180591620717411303424}}', '{"add": {"path": 7}}', "3", "{",
+    ],
+)  # fmt: skip
+def test_an_action_of_another_form_is_an_error_that_names_its_commit(line):
+    with pytest.raises(tl.FormatError, match=r"^_delta_log/7\.json .*backup$"):
+        [*json_actions(line.encode(), ("txn.appId", "add.path"), "_delta_log/7.json")]
+    assert [*json_actions(b'{"commitInfo": "a text"}', ("commitInfo",))] == []

@@ -2,12 +2,14 @@
 
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import tensorlake_spark as tl
+from tensorlake_spark.delta.log.actions import commit_name
 
 
 @pytest.fixture
@@ -127,3 +129,19 @@ def test_a_limit_that_is_no_number_of_versions_is_named(tmp_path, limit):
         ):
             history(limit=limit)
         assert len(history(limit=np.int64(1))) == 1
+
+
+@pytest.mark.local_disk
+@pytest.mark.parametrize(
+    "info", ["a text", {"operationParameters": ["a"]}, {"operationParameters": "a"}]
+)
+def test_what_another_writer_says_of_its_commit_may_be_anything(lake, x, info):
+    lake.write("x", x)
+    lake.write("x", x, mode="append")
+    path = Path(lake.uri, commit_name(2))
+    others = [line for line in path.read_text().splitlines() if "commitInfo" not in line]
+    path.write_text("\n".join([json.dumps({"commitInfo": info}), *others]))
+    table = tl.open(lake.uri).history()
+    assert [*table["version"]] == [2, 1, 0]
+    assert table["parameters"][0] == {}
+    assert table["foreign"][0]

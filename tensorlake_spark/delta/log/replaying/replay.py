@@ -96,7 +96,9 @@ class Head:
         protocol, said = self.protocol(), self._metadata
         self.schema()
         return (
-            protocol.min_reader_version in _READERS
+            type(protocol.min_writer_version) is int
+            and isinstance(protocol.writer_features or [], list)
+            and protocol.min_reader_version in _READERS
             and {*(protocol.reader_features or ())} <= _READER_FEATURES
             and said["format"]["provider"] == "parquet"
             and not said["partitionColumns"]
