@@ -149,10 +149,15 @@ def _new_file(path: str) -> TextIO:
         return open(path, "x", encoding="utf-8")
     except FileExistsError:
         raise InvalidOptionError(f"--receipt {path} is there already; name another file") from None
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise InvalidOptionError(
-            f"--receipt {path} cannot be written, and nothing was purged: {error.strerror}"
+            f"--receipt {path} cannot be written, and nothing was purged: {_why(error)}"
         ) from None
+
+
+def _why(error: OSError | ValueError) -> object:
+    """Return why a file cannot be opened; its name alone may be none that a system takes."""
+    return getattr(error, "strerror", None) or error
 
 
 def _keep(file: TextIO, text: str) -> dict[str, Any]:
@@ -186,8 +191,8 @@ def _key(path: str) -> bytes:
 def _read(option: str, path: str) -> bytes:
     try:
         return Path(path).read_bytes()
-    except OSError as error:
-        raise InvalidOptionError(f"{option} {path} cannot be read: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        raise InvalidOptionError(f"{option} {path} cannot be read: {_why(error)}") from None
 
 
 def _coords(path: str) -> Any:

@@ -97,6 +97,10 @@ def test_what_will_not_do_is_told_before_anything_is_purged(
         (("--receipt", ""), "--receipt  cannot be written"),
         (("--key-file", ""), "--key-file  cannot be read"),
         (("--coords", ""), "--coords  cannot be read"),
+        # As a configuration may have it: "\0".
+        (("--receipt", "r\0"), "cannot be written, and nothing was purged: embedded null byte"),
+        (("--key-file", "k\0"), "cannot be read: embedded null byte"),
+        (("--coords", "c\0"), "cannot be read: embedded null byte"),
     ],
 )
 def test_no_mistake_purges_more_or_less_than_was_meant(lake, x, words, run_job, given, says):
