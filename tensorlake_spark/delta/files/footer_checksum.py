@@ -23,7 +23,10 @@ _TAIL_HERE = 16 << 10  # of this machine: new memory costs more than to read a s
 
 
 def read_footer(
-    storage: Storage, name: str, read_tail: Callable[[int], pa.Buffer] | None = None
+    storage: Storage,
+    name: str,
+    read_tail: Callable[[int], pa.Buffer] | None = None,
+    records: int = -1,
 ) -> pq.FileMetaData:
     """Return the footer of a data file, held against its seal where it has one.
 
@@ -35,14 +38,22 @@ def read_footer(
         The file's path in the table.
     read_tail : callable, optional
         Returns so many of the file's last bytes, or more.
+    records : int, optional
+        How many rows the log says that the file has, below 0 where it does not.
 
     Raises
     ------
     CorruptDataError
-        If it was changed, or the file was cut short.
+        If it was changed, or the file was cut short, or has another number of rows.
     """
     tail, _ = _checked_tail(storage, name, read_tail)
-    return open_here(pa.BufferReader(tail)).metadata
+    metadata = open_here(pa.BufferReader(tail)).metadata
+    if 0 <= records != metadata.num_rows:
+        raise CorruptDataError(
+            f"it has {metadata.num_rows} rows, but the Delta log says {records}: one of the two was changed after the "
+            "commit"
+        )
+    return metadata
 
 
 def read_indexed(

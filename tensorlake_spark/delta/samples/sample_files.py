@@ -66,12 +66,18 @@ class SampleFiles(Sequence[SampleFile]):
             found = self._files.get(number)
             if found is None:
                 found = SampleFile(self._snapshot, self.paths[number], self._small)
+                found.records = self._records(found.path)
                 self._files[number] = found
                 if len(self._files) > KEPT_FILES:
                     self._files.popitem(last=False)
             else:
                 self._files.move_to_end(number)
             return found
+
+    def _records(self, path: str) -> int:
+        """Return how many rows a file has by the log, -1 where it does not say."""
+        place = self._snapshot.places.get(path)
+        return -1 if place is None else int(self._snapshot.files.rows[place])
 
     def prepare(self, numbers: Sequence[int], leaves: Sequence[LeafColumn]) -> None:
         """Read what many files need for leaf columns, all at once where they lie in an object store."""

@@ -52,6 +52,8 @@ class SampleFile:
         Keeps columns of it, and of other files.
     """
 
+    records = -1  # its rows by the log; below 0 where it does not say
+
     def __init__(self, snapshot: Snapshot, path: str, small: SmallColumns | None = None) -> None:
         self._snapshot = snapshot
         self.path = path
@@ -60,9 +62,8 @@ class SampleFile:
         self._small = SmallColumns() if small is None else small
         self._sizes: dict[tuple[str, ...], int] = {}
         self._lengths: dict[str, Array | None] = {}
-        self._lock = threading.Lock()
+        self._lock, self._reading = threading.Lock(), threading.Lock()
         self._metadata: pq.FileMetaData | None = None
-        self._reading = threading.Lock()
 
     @property
     def is_read_by_groups(self) -> bool:
@@ -100,7 +101,7 @@ class SampleFile:
         tail = None if remote is None else partial(remote.tail, self.path)
         with reaching(storage):
             try:
-                return read_footer(storage, self.path, tail)
+                return read_footer(storage, self.path, tail, self.records)
             except FileNotFoundError as error:
                 raise MissingDataError(
                     f"the data file {storage.file_uri(self.path)} is gone; a vacuum deleted it, or somebody did: open "

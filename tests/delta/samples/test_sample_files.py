@@ -1,11 +1,14 @@
 """Files are looked at when they are asked for, and what is kept of them has a bound."""
 
+import json
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from stored_rows import SCHEMA, everything, put, rows, same
 
 import tensorlake_spark as tl
+from tensorlake_spark.delta.log.actions import commit_name
 from tensorlake_spark.delta.samples import leaf_columns, sample_files
 from tensorlake_spark.delta.samples.leaf_columns import SmallColumns
 from tensorlake_spark.delta.samples.samples_table import create_samples_table
@@ -29,6 +32,31 @@ def test_few_files_are_kept(stored, monkeypatch):
     for _ in range(2):
         assert same(stored.rows(None, np.arange(800)), everything())
     assert len(stored.files._files) == 2
+
+
+@pytest.mark.local_disk
+@pytest.mark.parametrize(("said", "is_read"), [(2, True), (None, True), (1, False), (3, False)])
+def test_a_file_has_as_many_rows_as_the_log_says(tmp_path, said, is_read):
+    """Else rows are left out, or those of another sample are taken, without a word."""
+    ds = tl.dataset(tmp_path / "ds")
+    for first in (0, 2):
+        ds.extend({"x": [first, first + 1]})
+    log = tmp_path / "ds" / commit_name(1)
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    (add,) = (action["add"] for action in actions if "add" in action)
+    add["stats"] = json.dumps({**json.loads(add["stats"]), "numRecords": said})
+    log.write_text("\n".join(map(json.dumps, actions)))
+    found = tl.dataset(tmp_path / "ds")
+    reads = (
+        lambda: found["x"][:].tolist(),
+        lambda: found.query("SELECT x FROM dataset")[:]["x"].tolist(),
+    )
+    for read in reads:
+        if is_read:
+            assert read() == [0, 1, 2, 3]
+            continue
+        with pytest.raises(tl.CorruptDataError, match=f"has 2 rows, but the Delta log says {said}"):
+            read()
 
 
 def test_small_columns_are_kept_up_to_a_bound(monkeypatch):
