@@ -11,7 +11,6 @@ from typing import Any
 from deltalake import DeltaTable, Schema
 from deltalake.schema import ArrayType, PrimitiveType, StructType
 
-from tensorlake_spark.delta.log.actions import LAST_CHECKPOINT, log_paths, missing_commits
 from tensorlake_spark.delta.store.storage import Storage
 from tensorlake_spark.errors import FormatError, UnsupportedFeatureError
 from tensorlake_spark.rows.row import SCHEMA
@@ -42,8 +41,6 @@ WRITABLE = READABLE - {VACUUM_CHECK} | frozenset(
 
 # No program can drop these.
 _LASTING = re.compile("allowColumnDefaults|clustering|identityColumns|icebergCompat.*|variant.*")
-
-_UNKNOWN = re.compile(r"(?i)unsupported|max_catalog_version|reader.?version|table feature")
 
 _TYPE = "tensorlake.type"
 FIELDS = {f"d{axis}" for axis in range(STORED_AXES)}.union(
@@ -256,26 +253,6 @@ def _rules(kind: str, schema: Schema, properties: Mapping[str, str]) -> list[str
         if not _COMPUTED.isdisjoint(field.metadata):
             found.append(f"a column {field.name!r} with an expression")
     return found
-
-
-def not_opened(storage: Storage, error: Exception) -> FormatError:
-    """Return the error of a table that deltalake does not open; its own names files in the words of its source."""
-    said = str(error).split("\nStack", 1)[0].split(" 0: ", 1)[0].strip()
-    if _UNKNOWN.search(said):
-        return UnsupportedFeatureError(
-            f"the table at {storage.uri} uses a Delta feature that deltalake does not read ({said}); "
-            "spark.read.format('delta') does if it is as new as the table's writer, or drop the "
-            "feature with ALTER TABLE ... DROP FEATURE"
-        )
-    if "found gap" in said:
-        missing = missing_commits(log_paths(storage))
-        said = f"its log lacks {', '.join(missing[:3])}{', ...' if missing[3:] else ''}; bring it back from a backup"
-    elif "_last_checkpoint hint" in said:
-        said = (
-            f"{LAST_CHECKPOINT} names a checkpoint that is not there, or not whole; delete that file, for a log can do "
-            "without it"
-        )
-    return FormatError(f"the table at {storage.uri} cannot be opened: {said}")
 
 
 def check_folders(storage: Storage) -> None:

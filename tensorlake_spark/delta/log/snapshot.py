@@ -35,7 +35,7 @@ from tensorlake_spark.delta.log.replaying.replay import (
     replay_all,
 )
 from tensorlake_spark.delta.log.requirements import SAMPLES, TENSORS
-from tensorlake_spark.delta.log.time_travel import as_number, as_time, travel
+from tensorlake_spark.delta.log.time_travel import as_number, as_time, not_opened, travel
 from tensorlake_spark.delta.store.memory_maps.mapped_files import MappedFiles
 from tensorlake_spark.delta.store.ranges import ANY_SIZE, Remote
 from tensorlake_spark.delta.store.storage import Storage, is_denied, listed, reaching
@@ -195,7 +195,7 @@ class Snapshot:
                 requirements.check_folders(storage)
                 if isinstance(error, TensorLakeError) or is_denied(error):  # of a checkpoint
                     raise
-                raise requirements.not_opened(storage, error) from error
+                raise not_opened(storage, error) from error
         if version is not None:
             travel(table, storage, version)
         elif timestamp is not None:

@@ -1,4 +1,4 @@
-"""Which version is meant: a number, a time, or a tag; and what the log still has of it."""
+"""Which version is meant: a number, a time, or a tag; what the log still has of it, and why it has no version."""
 
 from __future__ import annotations
 
@@ -9,9 +9,21 @@ import re
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from tensorlake_spark.delta.log.actions import all_transactions, commit_times
+from tensorlake_spark.delta.log.actions import (
+    LAST_CHECKPOINT,
+    all_transactions,
+    commit_times,
+    log_paths,
+    missing_commits,
+)
 from tensorlake_spark.delta.store.storage import Storage, listed, reaching
-from tensorlake_spark.errors import InvalidOptionError, check_text, did_you_mean
+from tensorlake_spark.errors import (
+    FormatError,
+    InvalidOptionError,
+    UnsupportedFeatureError,
+    check_text,
+    did_you_mean,
+)
 
 TAG = "tag/"
 """A tag is an application transaction of this name and its own; its number is the version."""
@@ -29,6 +41,7 @@ FILES_KEPT = (
 """What becomes of the data files of old versions, for messages."""
 
 
+_UNKNOWN = re.compile(r"(?i)unsupported|max_catalog_version|reader.?version|table feature")
 _EPOCH = dt.datetime.fromtimestamp(0, dt.timezone.utc)
 
 
@@ -167,3 +180,23 @@ def as_time(timestamp: str | dt.datetime) -> dt.datetime:
         return timestamp.astimezone(dt.timezone.utc)
     except (ValueError, OverflowError) as error:  # NaT of pandas; the year 1 east of Greenwich
         raise InvalidOptionError(f"timestamp={timestamp!r} is no time in UTC: {error}") from error
+
+
+def not_opened(storage: Storage, error: Exception) -> FormatError:
+    """Return the error of a table that deltalake does not open; its own names files in the words of its source."""
+    said = str(error).split("\nStack", 1)[0].split(" 0: ", 1)[0].strip()
+    if _UNKNOWN.search(said):
+        return UnsupportedFeatureError(
+            f"the table at {storage.uri} uses a Delta feature that deltalake does not read ({said}); "
+            "spark.read.format('delta') does if it is as new as the table's writer, or drop the "
+            "feature with ALTER TABLE ... DROP FEATURE"
+        )
+    if "found gap" in said:
+        missing = missing_commits(log_paths(storage))
+        said = f"its log lacks {', '.join(missing[:3])}{', ...' if missing[3:] else ''}; bring it back from a backup"
+    elif "_last_checkpoint hint" in said:
+        said = (
+            f"{LAST_CHECKPOINT} names a checkpoint that is not there, or not whole; delete that file, for a log can do "
+            "without it"
+        )
+    return FormatError(f"the table at {storage.uri} cannot be opened: {said}")

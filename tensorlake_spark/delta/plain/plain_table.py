@@ -11,8 +11,8 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 from deltalake.exceptions import TableNotFoundError as DeltaTableNotFound
 
-from tensorlake_spark.delta.log.requirements import SAMPLES, TENSORS, kind_of, not_opened
-from tensorlake_spark.delta.log.time_travel import as_time, travel
+from tensorlake_spark.delta.log.requirements import SAMPLES, TENSORS, kind_of
+from tensorlake_spark.delta.log.time_travel import as_time, not_opened, travel
 from tensorlake_spark.delta.store.storage import Storage, is_denied, reaching
 from tensorlake_spark.errors import TableNotFoundError
 from tensorlake_spark.rows.row import SCHEMA
