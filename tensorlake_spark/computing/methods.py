@@ -11,7 +11,8 @@ import numpy as np
 from tensorlake_spark.computing.mapping import Mapped
 from tensorlake_spark.computing.operations.products import contractions, labelled_products
 from tensorlake_spark.computing.operations.products.labelled_products import Product
-from tensorlake_spark.computing.stored_reductions import ReductionMethods, check_into
+from tensorlake_spark.computing.stored_reductions import ReductionMethods
+from tensorlake_spark.computing.writing_results import check_into
 from tensorlake_spark.errors import UnsupportedFunctionError
 from tensorlake_spark.ops.numpy_arguments import operand_array, power_ufunc
 from tensorlake_spark.ops.products.einsum import arguments
@@ -120,7 +121,7 @@ class Computing(ReductionMethods):
     def _mapped(
         self, ufunc: Any, operands: Sequence[Any], options: dict[str, Any], into: str | None
     ) -> Any:
-        check_into(into)
+        check_into(self._stored.snapshot, into)
         if not isinstance(ufunc, np.ufunc):
             raise UnsupportedFunctionError(
                 f"map takes a ufunc of NumPy, such as np.sqrt, not {ufunc!r:.80}"

@@ -14,7 +14,8 @@ from tensorlake_spark.computing.operations.first_indices import first_index
 from tensorlake_spark.computing.operations.index_searches import NonzeroSearch, search
 from tensorlake_spark.computing.result_stream import stream_of
 from tensorlake_spark.computing.thread_runner import compute
-from tensorlake_spark.errors import InvalidOptionError, InvalidTensorError
+from tensorlake_spark.computing.writing_results import check_into
+from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.ops.elements import Elements
 from tensorlake_spark.ops.numpy_arguments import refuse_out
 from tensorlake_spark.tensor.sparse import SparseTensor
@@ -390,8 +391,8 @@ class ReductionMethods(ABC):
         return self._computed(fold, into, stored)
 
     def _computed(self, fold: Fold[Any], into: str | None, stored: Stored | None = None) -> Any:
-        check_into(into)
         stored = self._stored if stored is None else stored
+        check_into(stored.snapshot, into)
         stream = None if into is None else stream_of(fold, stored, self._folded)
         if into is not None and stream is not None:
             return self._written(into, stream, "bsgs" if stream.is_sparse else "ftsf")
@@ -406,9 +407,3 @@ class ReductionMethods(ABC):
 
 def _refuse_out(out: Any) -> None:
     refuse_out(out, "stored tensors", 'use what is returned, or into="id", which stores it')
-
-
-def check_into(into: str | None) -> None:
-    """Raise if `into` is not the id of a tensor."""
-    if into is not None and not isinstance(into, str):
-        raise InvalidOptionError(f"into={into!r:.80} is not the id of a tensor, which is a string")

@@ -135,10 +135,15 @@ def test_a_result_goes_into_the_lake_by_one_commit(lake, ref, array):
     assert np.array_equal(lake["means"][...], array.mean(axis=0))
     assert ref.sum(into="total")[()] == array.sum()
     assert np.array_equal(ref.argwhere(into="where")[...], np.argwhere(array))
-    with pytest.raises(TensorExistsError):
-        ref.max(into="total")
     with pytest.raises(InvalidOptionError, match="id of a tensor"):
         ref.max(into=3)
+
+
+def test_an_id_that_exists_is_an_error_before_anything_is_computed(lake, ref, monkeypatch):
+    monkeypatch.setattr(ReductionMethods, "_folded", lambda *_: pytest.fail("it was computed"))
+    for call in (ref.max, ref.view[1:].argmax, ref.argwhere, ref.view.norm):
+        with pytest.raises(TensorExistsError, match=r"'x' exists in .*; give another id"):
+            call(into="x")
 
 
 def test_sparse_results_are_stored_sparse(lake, array):

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorlake_spark.computing.mapping import Mapped
-from tensorlake_spark.delta.files import catalog
+from tensorlake_spark.computing.writing_results import free_id
 from tensorlake_spark.delta.files.runner import Output
 from tensorlake_spark.delta.files.writer import FileWriter
 from tensorlake_spark.delta.log.commit import Change, StaleChange, app_of, commit
 from tensorlake_spark.delta.log.data_file import DataFile, discard, marked
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
-from tensorlake_spark.errors import ConcurrentWriteError, TensorExistsError
+from tensorlake_spark.errors import ConcurrentWriteError
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.layouts import layout_of
 from tensorlake_spark.rows.row import Totals
 from tensorlake_spark.spark.cluster.executor_runner import run_in
 from tensorlake_spark.spark.cluster.tasks import cores_of, tasks_of
-from tensorlake_spark.tensor.spec import TensorSpec, check_id
+from tensorlake_spark.tensor.spec import TensorSpec
 from tensorlake_spark.writing.options import WriteOptions, new_spec
 from tensorlake_spark.writing.pipeline import put, recomputed
 
@@ -61,13 +61,7 @@ def stream(
     ConcurrentWriteError
         If another writer made one meanwhile; nothing is committed.
     """
-    check_id(tensor_id)
-    now = Snapshot.newest(storage)
-    now.check_writable()
-    if catalog.find(now, tensor_id) is not None:
-        raise TensorExistsError(
-            f"tensor {tensor_id!r} exists in {storage.uri}; give another id, or delete it first"
-        )
+    now = free_id(storage, tensor_id)
     number = now.transaction(app_of(tensor_id))
     spec = new_spec(tensor_id, source, WriteOptions(layout=layout))
     tasks = _tasks(source, spec, cores_of(session), now.file_bytes)
