@@ -11,7 +11,8 @@ caller would expect::
     |-- InvalidOptionError(ValueError)         an option, mode, layout or codec is unknown or out of range
     |   `-- InvalidQueryError                  the text of a query makes no sense, or cannot be computed
     |-- InvalidTensorError(ValueError)         shapes, ids or values that cannot be written, or do not fit
-    |   `-- UnsupportedDtypeError(TypeError)   a dtype that no row can hold
+    |   |-- UnsupportedDtypeError(TypeError)   a dtype that no row can hold
+    |   `-- NumberOverflowError(OverflowError) a number that the dtype it is computed in does not hold
     |-- InvalidSampleError(ValueError)         a sample does not fit the type of its column
     |   |-- InvalidLinkError                   a text that is no link, or has credentials in it
     |   `-- InvalidSampleTypeError(TypeError)  a value of a kind that the column does not take
@@ -89,6 +90,10 @@ class InvalidTensorError(TensorLakeError, ValueError):
 
 class UnsupportedDtypeError(InvalidTensorError, TypeError):
     """No row can hold this dtype, such as object or a structured dtype."""
+
+
+class NumberOverflowError(InvalidTensorError, OverflowError):
+    """A number that is computed with is beyond the range of the dtype."""
 
 
 class InvalidSampleError(TensorLakeError, ValueError):

@@ -18,6 +18,7 @@ TREE = {
     "InvalidQueryError": ValueError,
     "InvalidTensorError": ValueError,
     "UnsupportedDtypeError": TypeError,
+    "NumberOverflowError": OverflowError,
     "InvalidSampleError": ValueError,
     "InvalidSampleTypeError": TypeError,
     "DenseResultError": ValueError,

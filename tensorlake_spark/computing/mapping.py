@@ -65,6 +65,8 @@ class Mapped:
             If shapes do not broadcast.
         UnsupportedDtypeError
             A TypeError, as NumPy's: for dtypes that do not go together.
+        NumberOverflowError
+            If a number does not fit the dtype of the tensor.
         """
         if len(operands) != ufunc.nin:
             raise UnsupportedFunctionError(
@@ -114,7 +116,8 @@ class Mapped:
     def part(self, box: Box) -> Any:
         """Return the result in a box."""
         parts = [_cut(x, box) for x in self.operands]
-        out = self.ufunc(*parts, **self.options)
+        with refused_dtypes(self.ufunc, parts):  # the try was on zeros
+            out = self.ufunc(*parts, **self.options)
         if isinstance(out, Elements):
             return out
         array = np.asarray(out).reshape(box.shape)

@@ -183,8 +183,10 @@ class ReductionMethods(ABC):
 
         Raises
         ------
-        ValueError
-            NumPy's own, if there is no element, or if there is a `where` without an `initial`.
+        InvalidTensorError
+            A ValueError, as NumPy's: if there is no element, or a `where`, without an `initial`.
+        NumberOverflowError
+            If the dtype does not hold `initial`.
         """
         return self._reduced("min", axis, keepdims, into, out, initial=initial, where=where)
 
@@ -296,8 +298,8 @@ class ReductionMethods(ABC):
 
         Raises
         ------
-        ValueError
-            NumPy's own, if there is no element.
+        InvalidTensorError
+            A ValueError, as NumPy's, if there is no element.
         InvalidKeyTypeError
             If `axis` is not an integer, such as a tuple. UnsupportedFunctionError for an `out`.
 

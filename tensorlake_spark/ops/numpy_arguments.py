@@ -12,6 +12,8 @@ import numpy as np
 from tensorlake_spark.errors import (
     AxisError,
     InvalidKeyTypeError,
+    InvalidTensorError,
+    NumberOverflowError,
     TensorLakeError,
     UnsupportedDtypeError,
     UnsupportedFunctionError,
@@ -211,16 +213,42 @@ def dtype_of_product(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
         ) from error
 
 
+_OTHER_DTYPE = "astype(...) gives another dtype"
+
+NO_ELEMENT = "choose at least one element"
+"""What helps where a function has no answer for nothing."""
+
+NO_INITIAL = "give a number for initial="
+"""What helps where a reduction has nothing to begin with, or something that is no number."""
+
+
 @contextmanager
 def refused_dtypes(
-    function: Callable[..., Any], operands: Sequence[Any], asked: Any = None
+    function: Callable[..., Any],
+    operands: Sequence[Any],
+    asked: Any = None,
+    remedy: str = _OTHER_DTYPE,
 ) -> Iterator[None]:
     """Say which function of which dtypes it is that NumPy refuses, and which dtype was asked for, if one was.
+
+    Parameters
+    ----------
+    function : callable
+        Of NumPy.
+    operands : sequence
+        What it is called with.
+    asked : dtype, optional
+        Argument ``dtype`` of the call.
+    remedy : str
+        What helps if the values are refused, and not their dtypes.
 
     Raises
     ------
     UnsupportedDtypeError
         A TypeError, as NumPy's.
+    InvalidTensorError
+        A ValueError, as NumPy's: for values, such as negative powers of integers. NumberOverflowError for a number
+        that the dtype does not hold.
 
     Examples
     --------
@@ -229,16 +257,28 @@ def refused_dtypes(
     Traceback (most recent call last):
     ...
     tensorlake_spark.errors.UnsupportedDtypeError: np.bitwise_and of float and int is not there: ufunc 'bitwise_and' ...
+    >>> with refused_dtypes(np.min, [np.zeros(0)], remedy=NO_INITIAL):
+    ...     np.min(np.zeros(0))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    tensorlake_spark.errors.InvalidTensorError: np.min of float64 cannot be computed: zero-size array to reduction ...
     """
     try:
         yield
-    except TypeError as error:
+    except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, TensorLakeError):
             raise
         names = (str(getattr(x, "dtype", type(x).__name__)) for x in operands)
         named = f"np.{function.__name__} of {' and '.join(names)}"
         if asked is not None:
             named += f" with dtype={asked!r}"
-        raise UnsupportedDtypeError(
-            f"{named} is not there: {error}; astype(...) gives another dtype"
-        ) from error
+        reason = str(error).rstrip(".")
+        if isinstance(error, TypeError):
+            raise UnsupportedDtypeError(
+                f"{named} is not there: {reason}; {_OTHER_DTYPE}"
+            ) from error
+        if isinstance(error, OverflowError):
+            raise NumberOverflowError(
+                f"{named} cannot be computed: {reason}; {_OTHER_DTYPE}"
+            ) from error
+        raise InvalidTensorError(f"{named} cannot be computed: {reason}; {remedy}") from error

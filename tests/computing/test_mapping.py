@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 
 from tensorlake_spark.computing import regions
 from tensorlake_spark.computing.mapping import Mapped
-from tensorlake_spark.errors import DenseResultError, InvalidTensorError, UnsupportedFunctionError
+from tensorlake_spark.errors import (
+    DenseResultError,
+    InvalidTensorError,
+    NumberOverflowError,
+    UnsupportedFunctionError,
+)
 from tensorlake_spark.indexing import Box
 from tensorlake_spark.writing import source
 
@@ -73,6 +78,12 @@ def test_dtypes_and_shapes_that_do_not_go_together_are_refused(lake):
         ref.view + np.ones(3)
     with pytest.raises(TypeError):
         np.bitwise_and(ref, 1)
+    for layout in ("ftsf", "coo"):
+        ref = lake.write(layout, np.eye(4, dtype="u1"), layout=layout)
+        with pytest.raises(NumberOverflowError, match=r"np\.multiply of .*-1 out of bounds for uint8; astype"):  # fmt: skip
+            ref * -1
+        with pytest.raises(InvalidTensorError, match=r"np\.power of .* negative integer powers are not allowed; astype"):  # fmt: skip
+            ref.map(np.power, np.array([1, 1, -1, 1]))
 
 
 @pytest.mark.parametrize(

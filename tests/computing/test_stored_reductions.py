@@ -262,6 +262,32 @@ def test_a_dtype_that_numpy_refuses_is_named(ref, name):
         getattr(ref, name)(dtype="no_such")
 
 
+@pytest.mark.parametrize(
+    ("call", "kind", "says"),
+    [
+        (lambda x: x.view[:0].min(), ValueError, r"^np\.min of uint8 cannot be computed: zero-size.*give a number for initial="),
+        (lambda x: x.view[:0].nanmax(0), ValueError, "zero-size"),
+        (lambda x: x.view[:0].argmax(), ValueError, r"^np\.argmax of uint8 .* empty sequence; choose at least one element"),
+        (lambda x: x.view[:0].norm(-np.inf, 0), ValueError, r"^np\.norm of uint8 .* choose at least one element"),
+        (lambda x: x.max(where=[True]), ValueError, "give a number for initial="),
+        (lambda x: x.min(initial="a"), ValueError, "'a'; give a number for initial="),
+        (lambda x: x.min(initial=-2), OverflowError, "-2 out of bounds for uint8; astype"),
+        (lambda x: x.sum(initial=-2), OverflowError, "-2 out of bounds for uint64; astype"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("layout", ["ftsf", "coo", None])
+def test_values_that_numpy_refuses_are_told_by_an_error_of_ours(lake, call, kind, says, layout):
+    array = np.arange(12, dtype="u1").reshape(3, 4)
+    ref = tl.SparseTensor.from_dense(array)
+    if layout:
+        ref = lake.write("x", array, layout=layout)
+    elif "view" in call.__code__.co_names:
+        return
+    with pytest.raises(kind, match=says) as told:
+        call(ref)
+    assert isinstance(told.value, tl.InvalidTensorError)
+
+
 @pytest.mark.parametrize("dtype", ["m8[s]", "M8[s]"])
 @pytest.mark.parametrize("order", [None, 1, 3, np.inf, -np.inf])
 def test_norms_of_times_are_numpys(lake, dtype, order):

@@ -39,7 +39,13 @@ from tensorlake_spark.errors import (
     UnsupportedDtypeError,
     UnsupportedFunctionError,
 )
-from tensorlake_spark.ops.numpy_arguments import axes_to_reduce, is_axis_of_scalar, refused_dtypes
+from tensorlake_spark.ops.numpy_arguments import (
+    NO_ELEMENT,
+    NO_INITIAL,
+    axes_to_reduce,
+    is_axis_of_scalar,
+    refused_dtypes,
+)
 from tensorlake_spark.ops.reducing.reduction_mask import Mask
 
 Array = np.ndarray[Any, Any]
@@ -75,9 +81,10 @@ def reduction(
     AxisError
         If there is no such axis. ValueError for one that is given twice.
     UnsupportedDtypeError, InvalidTensorError
-        If `where` is not of bools, or does not broadcast to the shape.
-    TypeError, ValueError
-        NumPy's own, where it does not reduce the dtype, or nothing at all.
+        If `where` is not of bools, or does not broadcast to the shape, and where NumPy does not reduce the dtype, or
+        nothing at all.
+    NumberOverflowError
+        If the dtype does not hold the initial value.
     """
     shape = stored.shape
     mask = None if where is True else Mask.of(where, shape)
@@ -90,10 +97,8 @@ def reduction(
     if mask is not None:
         _refuse_mask(name, stored.dtype, **options)
         kernel = kernel.moments if isinstance(kernel, IntegerMoments) else kernel
-    elif not count and 0 not in kept:
+    elif not count and (0 not in kept or not _has_start(kernel)):
         _refuse_nothing(name, stored.dtype, **options)
-    elif not count and not _has_start(kernel):
-        kernel.start(np.empty(0, stored.dtype), (0,))  # NumPy's own error
     make = ElementReduction if stored.is_sparse else BlockReduction
     return make(kernel, shape, axes, keepdims, is_scalar, mask)
 
@@ -205,14 +210,18 @@ def _has_start(kernel: Kernel) -> bool:
 def _refuse_nothing(name: str, dtype: np.dtype[Any], /, **options: Any) -> None:
     """Raise or warn as NumPy does where nothing is reduced."""
     function = np.linalg.norm if name == "norm" else getattr(np, name)
-    function(np.empty(0, dtype), **options)
+    nothing = np.empty(0, dtype)
+    remedy = NO_ELEMENT if name == "norm" else NO_INITIAL
+    with refused_dtypes(function, [nothing], remedy=remedy):
+        function(nothing, **options)
 
 
 def _refuse_mask(name: str, dtype: np.dtype[Any], /, **options: Any) -> None:
     """Raise as NumPy does where a mask may choose nothing: of extremes it wants an `initial`."""
-    with warnings.catch_warnings():
+    function, tried = getattr(np, name), np.zeros(1, dtype)
+    with warnings.catch_warnings(), refused_dtypes(function, [tried], remedy=NO_INITIAL):
         warnings.simplefilter("ignore")
-        getattr(np, name)(np.zeros(1, dtype), where=np.array([False]), **options)
+        function(tried, where=np.array([False]), **options)
 
 
 def _made(
@@ -232,8 +241,11 @@ def _made(
 
 def _dtype_of(function: Callable[..., Any], of: np.dtype[Any], /, **options: Any) -> np.dtype[Any]:
     """Return the dtype of what NumPy's function gives; what it refuses is refused."""
-    tried = np.zeros(1, of)
-    with warnings.catch_warnings(), refused_dtypes(function, [tried], options.get("dtype")):
+    tried, asked = np.zeros(1, of), options.get("dtype")
+    with (
+        warnings.catch_warnings(),
+        refused_dtypes(function, [tried], asked, NO_INITIAL),
+    ):
         warnings.simplefilter("ignore")
         return np.asarray(function(tried, **options)).dtype
 

@@ -40,7 +40,7 @@ from tensorlake_spark.computing.operations.tiles import (
 )
 from tensorlake_spark.indexing.coords import ravel, sort_places, unravel
 from tensorlake_spark.ops.elements import Elements
-from tensorlake_spark.ops.numpy_arguments import axis_to_search
+from tensorlake_spark.ops.numpy_arguments import NO_ELEMENT, axis_to_search, refused_dtypes
 
 Array = np.ndarray[Any, Any]
 
@@ -56,13 +56,15 @@ def search(stored: Stored, name: str, axis: int | None = None, keepdims: bool = 
     ------
     AxisError
         If there is no such axis. InvalidKeyTypeError if it is not an integer.
-    ValueError
-        NumPy's own, where there is no element to choose from.
+    InvalidTensorError
+        A ValueError, as NumPy's, where there is no element to choose from.
     """
     shape, largest = stored.shape, name == "argmax"
     axes = reduced_axes(axis_to_search(axis, len(shape)), len(shape))
     if not math.prod(shape[k] for k in axes):
-        getattr(np, name)(np.empty(shape if len(shape) < 2 else 0, stored.dtype), axis=None)
+        function, nothing = getattr(np, name), np.empty(0, stored.dtype)
+        with refused_dtypes(function, [nothing], remedy=NO_ELEMENT):
+            function(nothing)
     make = ElementSearch if stored.is_sparse else BlockSearch
     return make(shape, axes, stored.dtype, largest, keepdims)
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.ops.elements import Elements, without_zeros
-from tensorlake_spark.ops.numpy_arguments import refuse_out, refused_dtypes
+from tensorlake_spark.ops.numpy_arguments import NO_INITIAL, refuse_out, refused_dtypes
 from tensorlake_spark.ops.reducing.groups import Groups, sum_of_many
 
 Array = np.ndarray[Any, Any]
@@ -53,7 +53,7 @@ def sum(
         if found is not None:
             return found
     groups = Groups(x, axis, keepdims, where, counted=False)
-    with refused_dtypes(np.sum, [x], dtype):
+    with refused_dtypes(np.sum, [x], dtype, NO_INITIAL):
         empty = np.sum(np.zeros(1, x.dtype), dtype=dtype, **_given(initial))
     found = total(groups, groups.values, empty.dtype)
     return groups.result(np.add(found, empty, out=found), empty)
@@ -151,8 +151,8 @@ def min(
 
     Raises
     ------
-    ValueError
-        NumPy's own, for no elements, or for a `where`, without an `initial`. AxisError, InvalidTensorError,
+    InvalidTensorError
+        A ValueError, as NumPy's, for no elements, or for a `where`, without an `initial`. AxisError,
         UnsupportedDtypeError and UnsupportedFunctionError as from `sum`.
 
     Examples
@@ -342,7 +342,7 @@ def _of_nothing(function: Callable[..., Any], groups: Groups, **options: Any) ->
 
     Its dtype is that of the result, and what NumPy refuses is refused.
     """
-    with refused_dtypes(function, [groups], options.get("dtype")):
+    with refused_dtypes(function, [groups], options.get("dtype"), NO_INITIAL):
         if groups.is_masked:
             return function(np.zeros(1, groups.dtype), where=np.array([False]), **options)
         return function(np.zeros(np.minimum(groups.length, 1), groups.dtype), **options)

@@ -123,6 +123,15 @@ def test_answers_put_together_from_parts_are_the_same(spark, path, small_parts, 
         same(getattr(some, name)(**options), getattr(view, name)(**options))
 
 
+@pytest.mark.parametrize("into", [None, "powers"])
+def test_values_that_numpy_refuses_in_a_task_are_an_error_of_ours(spark, place, into):
+    tl.open(place).write("x", np.arange(12).reshape(4, 3), block_shape=(1, 3))
+    some, exponents = compute(spark, place, "x"), np.array([[2], [2], [-1], [2]])
+    with pytest.raises(tl.InvalidTensorError, match="negative integer powers are not allowed; ast"):
+        some.map(np.power, exponents, into=into)
+    assert [*tl.open(place)] == ["x"]
+
+
 def test_it_shows_what_it_is_and_what_it_reads(spark, path):
     some = compute(spark, path, "dense", "5:7, ..., ::3")
     assert (some.id, some.shape, some.ndim, some.dtype) == ("dense", (2, 6, 4), 3, np.float32)
