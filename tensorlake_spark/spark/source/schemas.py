@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.errors import PySparkTypeError
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 
-from tensorlake_spark.errors import InvalidTensorError
+from tensorlake_spark.errors import InvalidTensorError, UnsupportedDtypeError
 from tensorlake_spark.indexing import Points, Selection
 from tensorlake_spark.tensor.spec import TensorSpec, dtype_name, dtype_of, native
 from tensorlake_spark.writing.source import native_dtype
@@ -131,19 +132,41 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def arrow_schema(schema: t.StructType) -> pa.Schema:
-    """Return the Arrow schema that Spark expects for a schema of its own."""
-    return to_arrow_schema(schema, timezone="UTC")
+    """Return the Arrow schema that Spark expects for a schema of its own.
+
+    Raises
+    ------
+    UnsupportedDtypeError
+        If Spark does not hand over a type, such as intervals of months, in Arrow.
+    """
+    try:
+        return to_arrow_schema(schema, timezone="UTC")
+    except PySparkTypeError:
+        for field in schema:
+            arrow_type(field.dataType, f"column {field.name!r}")
+        raise
 
 
-def arrow_type(kind: t.DataType) -> pa.DataType:
-    """Return the Arrow type in which Spark has a type of its own.
+def arrow_type(kind: t.DataType, of: str = "a column") -> pa.DataType:
+    """Return the Arrow type in which Spark has a type of its own, which a column is of.
+
+    Raises
+    ------
+    UnsupportedDtypeError
+        If Spark does not hand over the type in Arrow.
 
     Examples
     --------
     >>> arrow_type(BLOCKS) == pa.struct(list(arrow_schema(BLOCKS)))
     True
     """
-    return to_arrow_type(kind, timezone="UTC")
+    try:
+        return to_arrow_type(kind, timezone="UTC")
+    except PySparkTypeError as error:
+        raise UnsupportedDtypeError(
+            f"{of} has the type {kind.simpleString()}, which Spark does not hand over in Arrow; cast it to a type of "
+            "numbers, or leave it out"
+        ) from error
 
 
 def _binary(parts: Sequence[Array]) -> pa.Array:

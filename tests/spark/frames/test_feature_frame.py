@@ -212,6 +212,11 @@ def test_another_writer_is_met_by_encoding_anew(spark, lake, monkeypatch):
     ("columns", "error", "message"),
     [
         ("a string", UnsupportedDtypeError, "feature 'a' has the type string"),
+        (
+            "a int, m interval month",
+            UnsupportedDtypeError,
+            "column 'm' has the type interval month",
+        ),
         ("b int, B2 array<int>", UnsupportedDtypeError, "feature 'B2' has the type list"),
     ],
 )

@@ -263,6 +263,7 @@ def test_what_python_wrote_spark_copies(spark, path):
     [
         ("a string", {}, "feature 'a' has the type string, which is not a type of numbers"),
         ("a int, A2 array<int>", {}, "feature 'A2' has the type list"),
+        ("a int, m interval year", {}, "column 'm' has the type interval year, which .*; cast it"),
         ("a int", {"view": "cells"}, "option view='cells' is not a view that can be written"),
         ("a int", {"axis": "1"}, "option axis='1' is not one of the view 'features'"),
         ("a int", {"columns": "a"}, "unknown option 'columns' for writing"),
