@@ -17,7 +17,7 @@ from tensorlake_spark.computing.writing_results import write_result
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
-from tensorlake_spark.errors import UnsupportedFunctionError
+from tensorlake_spark.errors import UnsupportedDtypeError, UnsupportedFunctionError
 from tensorlake_spark.indexing import ReadPlan, parse_key, select
 from tensorlake_spark.lake.ref import TensorRef
 from tensorlake_spark.spark.cluster.arguments import (
@@ -157,6 +157,12 @@ class SparkTensor(Computing, NDArrayOperatorsMixin):
         return tree.compute(self._session, fold, stored)
 
     def _gathered(self, mapped: Mapped) -> Any:
+        # As of np.frompyfunc, whose function does not even travel to tasks.
+        if mapped.dtype.kind == "O":
+            raise UnsupportedDtypeError(
+                f"{mapped.ufunc.__name__} gives Python objects, which tasks do not send; take ufuncs of NumPy or "
+                f"SciPy, or read the tensor: tl.open({self._of.snapshot.storage.uri!r})[{self.id!r}][...]"
+            )
         return tree.gather(self._session, mapped)
 
     def _written(self, tensor_id: str, source: Source, layout: str) -> TensorRef:

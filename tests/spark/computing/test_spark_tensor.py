@@ -176,3 +176,5 @@ def test_what_is_not_there_or_does_not_fit_is_told_before_a_task_starts(spark, p
         some.sum(axis=3)
     with pytest.raises(tl.InvalidTensorError):
         some.ttv(np.arange(5), axis=1)
+    with pytest.raises(tl.UnsupportedDtypeError, match=r"gives Python objects.*tl\.open"):
+        some.map(np.frompyfunc(lambda x: x, 1, 1))
