@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensorlake_spark.indexing import AnySelection
+from tensorlake_spark.indexing import AnySelection, Selection
 from tensorlake_spark.layouts.coding import codec as codecs
 from tensorlake_spark.layouts.coding.block_stacks import decode_stack
-from tensorlake_spark.layouts.coding.chain import TRANSPOSE, parted
+from tensorlake_spark.layouts.coding.chain import TRANSPOSE, Codec, parted
 from tensorlake_spark.layouts.quantization import quantized_block
 from tensorlake_spark.layouts.quantization.native_blocks import decode_native
 from tensorlake_spark.layouts.verification import Payload
@@ -27,6 +27,7 @@ _STACK_ROW = 64 << 10  # blocks up to this size are decoded many at once
 _STACK_BYTES = 4 << 20
 _LONG = 512 << 10  # bytes of blocks that several threads decode sooner than one
 _PACKED = 4  # times as many of packed ones
+_PACKED_ROWS = 8  # that one call decodes
 
 
 class Run(NamedTuple):
@@ -81,7 +82,9 @@ class DenseRows:
             self.payload, key=lambda i: (tuple(sides[i]), self.payload[i].codec)
         ):
             rows, nbytes = list(group), math.prod(shape) * self.spec.dtype.itemsize
-            step = 1 if nbytes > _STACK_ROW else max(1, _STACK_BYTES // max(1, nbytes))
+            step = max(1, _STACK_BYTES // max(1, nbytes))
+            if nbytes > _STACK_ROW:
+                step = _PACKED_ROWS if codec.endswith("+pack") else 1
             for start in range(0, len(rows), step):
                 out.append(Run(rows[start : start + step], shape, codec))
         return out
@@ -108,11 +111,14 @@ class DenseRows:
         if parted(run.codec)[0] or is_native:
             return sum(self._put_quantized(i, run, result, is_native) for i in run.rows)
         codec, dtype = codecs.codec_of(run.codec), self.spec.dtype
-        stack = None
-        if len(run.rows) > 1:
-            values = [self.payload[i].values for i in run.rows]
+        values = [self.payload[i].values for i in run.rows]
+        stack, count = None, 0
+        if math.prod(run.shape) * dtype.itemsize > _STACK_ROW:
+            count = self._put_parts(values, codec, run, result)
+            if count:
+                return count
+        elif len(run.rows) > 1:
             stack = decode_stack(values, codec, run.shape, dtype)
-        count = 0
         for place, i in enumerate(run.rows):
             src, dst = self._places(i)
             if stack is not None:
@@ -120,12 +126,24 @@ class DenseRows:
                 result[dst] = part
             elif _is_sliced(dst):
                 part = _room(result, dst)
-                codecs.decode_into(self.payload[i].values, codec, run.shape, dtype, src, part)
+                codecs.decode_into(values[place], codec, run.shape, dtype, src, part)
             else:
-                part = codecs.decode_part(self.payload[i].values, codec, run.shape, dtype, src)
+                part = codecs.decode_part(values[place], codec, run.shape, dtype, src)
                 result[dst] = part
             count += part.size
         return count
+
+    def _put_parts(self, values: Sequence[Any], codec: Codec, run: Run, result: Array) -> int:
+        """Decode the blocks of a run by one call, if there is one; return how many elements they gave, 0 if not."""
+        selection = self.selection
+        if not (codec.packed and isinstance(selection, Selection) and selection.is_box):
+            return 0
+        lo, hi, first = self.lo[run.rows], self.hi[run.rows], np.array(selection.box.lo)
+        low, high = np.maximum(lo, first), np.minimum(hi, selection.box.hi)
+        parts = low - lo, high - lo, low - first
+        if not codecs.decode_parts(values, codec, run.shape, self.spec.dtype, *parts, result):
+            return 0
+        return int((high - low).prod(axis=1).sum())
 
     def _put_quantized(self, i: int, run: Run, result: Array, is_native: bool) -> int:
         """Decode a row whose codec quantises, or as it is stored."""

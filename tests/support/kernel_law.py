@@ -9,6 +9,7 @@ import math
 import sys
 from collections.abc import Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from tensorlake_spark.layouts.coding.block_words import steps_of
 from tensorlake_spark.layouts.coding.chain import CODECS
 from tensorlake_spark.layouts.coding.filters import bit_packing, float_lorenzo
 from tensorlake_spark.layouts.kernels import dense, packing
+from tensorlake_spark.layouts.kernels.steps import Steps
 
 DTYPES = ("u1", "f4", "c8")
 MORE = ("i2", "f8", "M8[s]", "c16")
@@ -64,11 +66,30 @@ def check(dtype: str, shape: tuple[int, ...], name: str, rng: np.random.Generato
         dense.decode_into(flat, steps, words.shape, src, out)
         np.testing.assert_array_equal(out, words[src], err_msg=f"{name} {dtype} {shape} {src}")
         if codec.packed and codec.floats and out.size:
-            out[...] = 0
-            widths, data = bit_packing.parts(payload, words.size, words.dtype)
-            dense.decode_packed_into(data, widths, steps, words.shape, src, out)
-            np.testing.assert_array_equal(out, words[src], err_msg=f"{name} {dtype} {shape} {src}")
+            _check_packed(payload, steps, words, src, apart)
     return True
+
+
+def _check_packed(payload: bytes, steps: Steps, words: Any, src: Any, apart: bool) -> None:
+    """Hold the loop over many blocks to NumPy: a part of a block twice, one below the other."""
+    held = np.frombuffer(payload, np.uint8)
+    part = words[src]
+    out = space((2 * len(part), *part.shape[1:]), words.dtype, apart)
+    starts = np.array([[s.start for s in src]] * 2)
+    stops = np.array([[s.stop for s in src]] * 2)
+    places = np.zeros_like(starts)
+    places[1, 0] = len(part)
+    what = steps, words.shape, starts, stops, places
+    assert dense.decode_packed_into([held, _fixed(held)], *what, out) == -1
+    np.testing.assert_array_equal(out, np.concatenate([part, part]))
+    for damaged in (held[:-1], held[:0], np.append(held, held[:1]), np.full_like(held, 255)):
+        assert dense.decode_packed_into([held, _fixed(damaged)], *what, out) == 1
+    assert dense.decode_packed_into([held, held], *what, out[::-1]) is None
+
+
+def _fixed(held: Any) -> Any:
+    """Return a copy of a payload as it is read: nothing writes into it."""
+    return np.frombuffer(held.tobytes(), np.uint8)
 
 
 def check_packing(word: str, rng: np.random.Generator) -> None:

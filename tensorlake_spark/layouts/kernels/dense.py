@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.layouts.kernels import loops
-from tensorlake_spark.layouts.kernels.packing import tail_of
-from tensorlake_spark.layouts.kernels.steps import BAND, PREDICTED, Steps, long_axes
+from tensorlake_spark.layouts.kernels.packing import MORE
+from tensorlake_spark.layouts.kernels.steps import BAND, GROUP, PREDICTED, Steps, long_axes
 
 Array = np.ndarray[Any, Any]
 Coded = tuple[Array, Array, bool, bool]  # the first arguments of every loop that decodes
@@ -37,8 +37,9 @@ def warm(loop: str, itemsize: int, encodes: bool) -> None:
     if loop == "fits":
         fits(block)
     elif loop == "packed_floats":
-        widths = np.frombuffer(bytes(2), np.uint8)
-        decode_packed_into(widths[:0], widths, steps, block.shape, whole, block)
+        zeros = np.frombuffer(bytes(2), np.uint8)  # the widths of its two groups
+        first = np.zeros((1, 3), np.int64)
+        decode_packed_into([zeros], steps, block.shape, first, first + block.shape, first, block)
     elif encodes:
         encode(block, steps)
     else:
@@ -130,24 +131,69 @@ def decode_into(
 
 
 def decode_packed_into(
-    data: Array, widths: Array, steps: Steps, shape: Sequence[int], src: Sequence[slice], out: Array
-) -> None:
-    """Undo lorenzo(float) of a block of packed words, and put a part of it into a result.
+    payloads: Sequence[Array],
+    steps: Steps,
+    shape: Sequence[int],
+    starts: Array,
+    stops: Array,
+    places: Array,
+    out: Array,
+) -> int | None:
+    """Undo lorenzo(float) of blocks of packed words, and put a part of each into a result.
 
     Parameters
     ----------
-    data, widths : uint8 arrays
-        As for `packing.decode_into`.
-    steps, shape, src, out
-        As for `decode_into`.
+    payloads : sequence of uint8 array
+        As `packing.encode` made them, at least one; read-only.
+    steps, shape
+        As for `decode_into`, of every block.
+    starts, stops : int64 ndarray, shape (blocks, ndim)
+        Which part of each.
+    places : int64 ndarray, shape (blocks, ndim)
+        Where in the result it begins.
+    out : unsigned integer ndarray
+        The result.
+
+    Returns
+    -------
+    int or None
+        The number of the first payload that is none of such a block, -1 if all are right; None if the result does not
+        ascend in memory, so that nothing was done.
     """
-    if not out.size:
-        return
-    first, stop = src[-1].start, src[-1].stop
-    line = np.empty(stop, out.dtype)
-    how = data, tail_of(data, line.nbytes), widths, steps.zigzag, line
-    put = partial(_put_floats, loops.put_packed_floats, how)
-    _put_lorenzo(put, shape, [*src[:-1], slice(0, stop - first)], out)
+    found = _memory(out, out.ndim)
+    if found is None:
+        return None
+    memory, _, strides = found
+    long = long_axes(shape)
+    leap, step = [0, 0, *(strides[k] for k in long[:-1])][-2:]
+    first, last = np.zeros((len(payloads), 3), np.int64), np.ones((len(payloads), 3), np.int64)
+    first[:, -len(long) :], last[:, -len(long) :] = starts[:, long], stops[:, long]
+    before = (last[:, :2].prod(axis=1) * (last[:, 2] - first[:, 2]))[first[:, :2].any(axis=1)]
+    scratch = np.empty(before.max(initial=0), out.dtype)
+    held, begins = _together(payloads)
+    sizes = np.array([payload.size for payload in payloads])
+    _, rows, columns = _three(shape)
+    line = np.empty(columns, out.dtype)
+    tail = np.empty(line.nbytes + MORE + 16, np.uint8)
+    return int(
+        loops.put_packed_blocks(
+            held, begins, sizes, steps.zigzag, -(-math.prod(shape) // GROUP), rows, columns,
+            first, last, places @ np.array([*strides, 1]), memory, _floats(memory), step, leap,
+            scratch, _floats(scratch), line, *_guess(columns, out.dtype), tail,
+        )
+    )  # fmt: skip
+
+
+def _together(arrays: Sequence[Array]) -> tuple[Array, Array]:
+    """Return one array of bytes in which all of some arrays lie, and where each begins in it.
+
+    Nothing is copied: what is between them may be anybody's memory, and nobody may look at it.
+    """
+    at = [int(array.__array_interface__["data"][0]) for array in arrays]
+    low, high = min(at), max(a + array.size for a, array in zip(at, arrays, strict=True))
+    lowest = arrays[at.index(low)]
+    held = np.lib.stride_tricks.as_strided(lowest, (high - low,), (1,), writeable=False)
+    return held, np.array(at) - low
 
 
 def _put_lines(how: Coded, shape: Sequence[int], src: Sequence[slice], out: Array) -> None:

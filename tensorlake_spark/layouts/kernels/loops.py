@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.layouts.kernels.packing import unpack_line
-from tensorlake_spark.layouts.kernels.steps import BAND
+from tensorlake_spark.layouts.kernels.packing import MORE, unpack_line
+from tensorlake_spark.layouts.kernels.steps import BAND, GROUP
 from tensorlake_spark.loop_compiler import compiled_loop
 
 Array = np.ndarray[Any, Any]
@@ -185,6 +185,54 @@ def put_packed_floats(
             if before:
                 row[:] = line[before:]
             _add_guess(i, j, begin, stop, out, values, guess, guessed, step, leap)
+
+
+@compiled_loop
+def put_packed_blocks(
+    held: Array, begins: Array, sizes: Array, zigzag: bool, groups: int, rows: int, columns: int,
+    starts: Array, stops: Array, places: Array, out: Array, values: Array, step: int, leap: int,
+    scratch: Array, scratch_values: Array, line: Array, guess: Array, guessed: Array, tail: Array,
+) -> int:  # fmt: skip
+    """Do `put_packed_floats` for a part of each of some blocks; return which payload is damaged, -1 if none is.
+
+    Payload `n` lies in `held` from `begins[n]` on. The part is `starts[n]` to `stops[n]`, counted in planes, lines and
+    words, and goes to `places[n]`. Where it does not begin at the first line, all before it is put into `scratch`.
+    `line`, `guess` and `tail` have room for a whole line of the block.
+    """
+    for n in range(begins.size):
+        payload = held[begins[n] : begins[n] + sizes[n]]
+        if payload.size < groups:
+            return n
+        widths, data = payload[:groups], payload[groups:]
+        most, bits = 0, 0
+        for g in range(groups):
+            most = max(most, np.int64(widths[g]))
+            bits += np.int64(widths[g])
+        if most > 8 * out.itemsize or bits * GROUP // 8 != data.size:
+            return n
+        planes, lines, stop = stops[n, 0], stops[n, 1], stops[n, 2] - starts[n, 2]
+        words = line[: stops[n, 2]]
+        ending = tail[: words.size * words.itemsize + MORE + 16]
+        rest = data[max(0, data.size - words.size * words.itemsize - MORE) :]
+        ending[: rest.size] = rest
+        ending[rest.size :] = 0
+        above, before = starts[n, 0], starts[n, 1]
+        if above == 0 and before == 0:
+            put_packed_floats(
+                data, ending, widths, zigzag, words, rows, columns, planes, lines, stop,
+                out[places[n] :], values[places[n] :], guess, guessed, step, leap,
+            )  # fmt: skip
+            continue
+        put_packed_floats(
+            data, ending, widths, zigzag, words, rows, columns, planes, lines, stop,
+            scratch, scratch_values, guess, guessed, stop, stop * lines,
+        )  # fmt: skip
+        for i in range(above, planes):
+            for j in range(before, lines):
+                begin = places[n] + (i - above) * leap + (j - before) * step
+                at = (i * lines + j) * stop
+                out[begin : begin + stop] = scratch[at : at + stop]
+    return -1
 
 
 @compiled_loop

@@ -14,7 +14,8 @@ from tensorlake_spark.loop_compiler import compiled_loop
 
 Array = np.ndarray[Any, Any]
 
-_MORE = 512  # bytes by which a line may need more than its words have: those of its first and last group, and a load
+MORE = 512
+"""Bytes by which a line may need more than its words have: those of its first and last group, and a load."""
 
 
 def warm(loop: str, itemsize: int) -> None:
@@ -74,7 +75,7 @@ def decode_into(data: Array, widths: Array, lines: Array, columns: int, out: Arr
 
 def tail_of(data: Array, line_bytes: int) -> Array:
     """Return the end of the data with zeros behind it, for the last lines: loops read eight bytes at once."""
-    kept = line_bytes + _MORE
+    kept = line_bytes + MORE
     tail = np.zeros(kept + 16, np.uint8)
     rest = data[max(0, data.size - kept) :]
     tail[: rest.size] = rest
@@ -173,7 +174,7 @@ def unpack_line(
     while g < at // GROUP:
         bit += np.uint64(widths[g]) * np.uint64(GROUP)
         g += 1
-    kept = row.size * row.itemsize + _MORE
+    kept = row.size * row.itemsize + MORE
     if np.int64(bit >> np.uint64(3)) + kept <= data.size:
         return _unpack_line(data, widths, g, bit, at % GROUP, row)
     away = np.uint64(8 * max(0, data.size - kept))
