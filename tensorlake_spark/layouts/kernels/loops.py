@@ -93,11 +93,18 @@ def put_rows(
     wanted: Array, first: int, last: int, stop: int, out: Array, places: Array, step: int,
 ) -> None:  # fmt: skip
     """Undo delta(-2) for the rows first:last of some lines, each to `stop`; `first` begins a band."""
+    is_plain = not shuffled and not zigzag
     for n in range(wanted.size):
         for r in range(first, last):
             begin = places[n] + (r - first) * step
             row = out[begin : begin + stop]
-            _load(flat, plain, shuffled, zigzag, (r * others + wanted[n]) * columns, row)
+            at = (r * others + wanted[n]) * columns
+            if is_plain and r % BAND:
+                before, words = out[begin - step : begin - step + stop], plain[at : at + stop]
+                for k in range(stop):
+                    row[k] = words[k] + before[k]
+                continue
+            _load(flat, plain, shuffled, zigzag, at, row)
             if r % BAND == 0:
                 _sum(row)
             else:
