@@ -142,6 +142,7 @@ class Ftsf(Layout):
         return row
 
     def new_result(self, spec: TensorSpec, selection: AnySelection, full: bool) -> Array:
+        result_memory.keep_freed()
         shape = selection.storage_shape
         if full:
             return result_memory.empty(shape, spec.dtype)
