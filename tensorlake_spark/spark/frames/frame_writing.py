@@ -36,6 +36,7 @@ from tensorlake_spark.spark.cluster.task_errors import plain_errors
 from tensorlake_spark.spark.frames.frame_columns import paths_of, schema_of
 from tensorlake_spark.spark.frames.named_batches import in_arrow
 from tensorlake_spark.spark.frames.partition_writing import RESERVED, PartitionWriting
+from tensorlake_spark.spark.source.schemas import arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -95,6 +96,8 @@ def write_samples(
         If the DataFrame has other columns, or only one of the two options of a transaction is given.
     FormatError
         If the dataset has another schema.
+    UnsupportedDtypeError
+        If a column has a type that Spark does not hand over in Arrow, such as intervals of months.
 
     Examples
     --------
@@ -106,6 +109,7 @@ def write_samples(
         stream.writeStream.foreachBatch(append)
     """
     transaction = batch_of(txn_app_id, txn_version)
+    arrow_schema(df.schema)  # a type that executors do not get makes no dataset
     session = df.sparkSession
     options = completed(storage_options or {}, settings_of_session(session), str(uri))
     storage = Storage(str(uri), options)

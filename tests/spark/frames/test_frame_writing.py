@@ -22,6 +22,7 @@ from tensorlake_spark.errors import (
     InvalidSampleError,
     InvalidSampleTypeError,
     TensorLakeError,
+    UnsupportedDtypeError,
 )
 from tensorlake_spark.spark import samples, write_samples
 from tensorlake_spark.spark.frames import frame_writing, partition_writing
@@ -237,6 +238,8 @@ def test_mistakes_are_named(spark, tmp_path):
     frame = frame_of(spark, 1)
     with pytest.raises(InvalidOptionError, match=r"no column 'imge'.*'image'"):
         write_samples(frame.withColumnRenamed("image", "imge"), uri, SCHEMA)
+    with pytest.raises(UnsupportedDtypeError, match="column 'm' has the type interval month"):
+        write_samples(spark.createDataFrame([], "a int, m interval month"), uri, {"a": "int32"})
     assert not (tmp_path / "ds").exists()
     with pytest.raises(InvalidOptionError, match="give the schema"):
         write_samples(frame.select(image_decode("image").alias("image")), uri)
