@@ -16,7 +16,7 @@ from tensorlake_spark.layouts.coding.block_stacks import decode_stack
 from tensorlake_spark.layouts.coding.chain import TRANSPOSE, Codec, parted
 from tensorlake_spark.layouts.quantization import quantized_block
 from tensorlake_spark.layouts.quantization.native_blocks import decode_native
-from tensorlake_spark.layouts.verification import Payload
+from tensorlake_spark.layouts.verification import Payload, hold
 from tensorlake_spark.rows.row import Totals
 from tensorlake_spark.tensor.spec import TensorSpec
 from tensorlake_spark.threads import THREADS, at_once
@@ -40,7 +40,7 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True)
 class DenseRows:
-    """Rows that were checked, and are not decoded yet.
+    """Rows that fit their tensor; those that are not held against their checksums yet are before they are decoded.
 
     Attributes
     ----------
@@ -106,6 +106,8 @@ class DenseRows:
 
     def _put_run(self, run: Run, result: Array) -> int:
         """Decode a run; return how many elements of the selection it gave."""
+        for i in run.rows:
+            hold(self.payload[i], self.spec, self.lo[i], self.hi[i])
         # What takes blocks apart is no array, and has no dtype of its own.
         is_native = isinstance(result, np.ndarray) and bool(result.dtype != self.spec.dtype)
         if parted(run.codec)[0] or is_native:

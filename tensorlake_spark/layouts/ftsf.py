@@ -159,7 +159,7 @@ class Ftsf(Layout):
         """
         lo, hi = boxes(batch, spec.ndim)
         wanted = np.flatnonzero(selection.hits(lo, hi)).tolist()
-        found = checked(batch, spec, wanted, lo, hi, KNOWN)
+        found = checked(batch, spec, wanted, lo, hi, KNOWN, later=True)
         rows = DenseRows(dict(zip(wanted, found.each(), strict=True)), lo, hi, spec, selection)
         with naming(spec):
             return rows.put(result)

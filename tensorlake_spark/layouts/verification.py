@@ -23,7 +23,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Payload(NamedTuple):
-    """What a row holds, its checksum found right.
+    """What a row holds.
 
     Attributes
     ----------
@@ -31,12 +31,47 @@ class Payload(NamedTuple):
         The row's columns.
     index, values : buffers; `index` may be None
         The payload, where it lies.
+    check : Check or None
+        The checksum that it is not held against yet; None where it was found right.
     """
 
     codec: str
     params: str | None
     index: Any
     values: Any
+    check: Check | None = None
+
+
+class Check(NamedTuple):
+    """What the checksum of a row is computed from, besides its payload, and what it has to be."""
+
+    start: int
+    corners: bytes
+    crc: int
+    is_upper: bool  # of the upper halves of ``split`` alone, which have a checksum of their own before them
+
+
+def hold(row: Payload, spec: TensorSpec, lo: Array, hi: Array) -> None:
+    """Hold a row against its checksum, unless that was done.
+
+    Raises
+    ------
+    CorruptDataError
+        If it fails; names tensor and box, whose corners are `lo` and `hi`.
+    """
+    if row.check is not None:
+        _hold(row.check, row.index, row.values, spec, lo, hi)
+
+
+def _hold(check: Check, index: Any, values: Any, spec: TensorSpec, lo: Array, hi: Array) -> None:
+    crc, body = check.crc, values
+    if check.is_upper and values is not None:  # the checksum of the row needs both columns
+        crc, body = int.from_bytes(values[:4], "little"), memoryview(values)[4:]
+    if values is None or crc_payload(check.start, index, body, check.corners) != crc:
+        raise CorruptDataError(
+            f"tensor {spec.id!r}, box {box_text(lo, hi)}: the row fails its checksum; "
+            "restore the file from a backup, or an earlier version of the table"
+        )
 
 
 @dataclass(frozen=True)
@@ -47,10 +82,11 @@ class Payloads:
     params: list[str | None]
     index: list[Any]
     values: list[Any]
+    checks: list[Check | None]
 
     @property
     def _columns(self) -> tuple[list[Any], ...]:
-        return self.codecs, self.params, self.index, self.values
+        return self.codecs, self.params, self.index, self.values, self.checks
 
     def each(self) -> list[Payload]:
         """Return what each row holds."""
@@ -58,8 +94,7 @@ class Payloads:
 
     def take(self, rows: Sequence[int]) -> Payloads:
         """Return those of some of the rows."""
-        codecs, params, index, values = ([column[i] for i in rows] for column in self._columns)
-        return Payloads(codecs, params, index, values)
+        return Payloads(*([column[i] for i in rows] for column in self._columns))
 
     @property
     def nbytes(self) -> int:
@@ -155,6 +190,7 @@ def checked(
     lo: Array,
     hi: Array,
     codecs: Collection[str],
+    later: bool = False,
 ) -> Payloads:
     """Return the payloads of the wanted rows, each held against its checksum and its tensor.
 
@@ -171,6 +207,9 @@ def checked(
         Corners of all rows of the batch.
     codecs : collection of str
         Those that the layout knows.
+    later : bool
+        Whether the caller holds each row against its checksum, with `hold`: in the thread that decodes it, which then
+        has its bytes at hand.
 
     Raises
     ------
@@ -180,7 +219,7 @@ def checked(
         If the row has a codec that is none of `codecs`; names it, and what reads it.
     """
     if not len(wanted):
-        return Payloads([], [], [], [])
+        return Payloads([], [], [], [], [])
     heads = [_texts(batch.column(name), wanted) for name in ("layout", "params", "dtype", "codec")]
     crcs = numbers(batch.column("crc"))[wanted].tolist()
     values = payloads(batch.column("values"), wanted)
@@ -190,18 +229,13 @@ def checked(
     stored = min(spec.ndim, STORED_AXES)
     forms = corner_bytes(lo[:, :stored], hi[:, :stored])
     starts = {kind: crc_head(*kind) for kind in {*zip(*heads, strict=True)}}
-    for i, (kind, form, crc, ids, data) in enumerate(
-        zip(zip(*heads, strict=True), forms, crcs, index, values, strict=True)
-    ):
-        start, body = starts[kind], data
-        if not is_whole and data is not None and parted(str(kind[3]))[0] == "split":
-            # The checksum of the row needs both columns. That of the upper halves stands before them.
-            crc, body = int.from_bytes(data[:4], "little"), memoryview(data)[4:]
-        if data is None or crc_payload(start, ids, body, form) != crc:
-            raise CorruptDataError(
-                f"tensor {spec.id!r}, box {box_text(lo[i], hi[i])}: the row fails its checksum; "
-                "restore the file from a backup, or an earlier version of the table"
-            )
+    checks = [
+        Check(starts[kind], form, crc, not is_whole and parted(str(kind[3]))[0] == "split")
+        for kind, form, crc in zip(zip(*heads, strict=True), forms, crcs, strict=True)
+    ]
+    if not later:
+        for i, check in enumerate(checks):
+            _hold(check, index[i], values[i], spec, lo[i], hi[i])
     inside = (lo < hi) & (lo >= 0) & (hi <= np.array(spec.shape, np.int64))
     fits: Array = np.asarray(np.all(inside, axis=1))
     ours = spec.layout, dtype_name(spec.dtype)
@@ -221,7 +255,8 @@ def checked(
             raise FormatError(
                 f"tensor {spec.id!r}, {row}box {box_text(lo[i], hi[i])}: {unread(codec, layout)}"
             )
-    return Payloads(heads[3], heads[1], index, values)
+    left: list[Check | None] = [*checks] if later else [None] * len(checks)
+    return Payloads(heads[3], heads[1], index, values, left)
 
 
 def _row_text(batch: pa.RecordBatch, place: int) -> str:

@@ -8,7 +8,14 @@ import pytest
 
 import tensorlake_spark as tl
 from tensorlake_spark.layouts.layout_registry import layout_of
-from tensorlake_spark.layouts.verification import boxes, checked, integers, naming, params_of
+from tensorlake_spark.layouts.verification import (
+    boxes,
+    checked,
+    hold,
+    integers,
+    naming,
+    params_of,
+)
 from tensorlake_spark.rows.row import data_batch
 from tensorlake_spark.tensor.spec import TensorSpec
 
@@ -63,6 +70,26 @@ def test_a_changed_row_fails_its_checksum(name, values):
     says = r"tensor 'x', box \[\d:\d, 0:6\]: the row fails its checksum; restore the file"
     with pytest.raises(tl.CorruptDataError, match=says):
         held(batch)
+
+
+@pytest.mark.parametrize("values", [None, X[1:3].tobytes()])
+def test_a_row_that_is_held_later_is_held_once(values):
+    lo, hi = boxes(rows_of(), 2)
+    sound, damaged = checked(
+        changed(rows_of(), "values", [X[:2].tobytes(), values]),
+        SPEC,
+        [0, 1],
+        lo,
+        hi,
+        ("raw",),
+        later=True,
+    ).each()
+    hold(sound, SPEC, lo[0], hi[0])
+    with pytest.raises(
+        tl.CorruptDataError, match=r"box \[\d:\d, 0:6\]: the row fails its checksum"
+    ):
+        hold(damaged, SPEC, lo[1], hi[1])
+    hold(damaged._replace(check=None), SPEC, lo[1], hi[1])
 
 
 @pytest.mark.parametrize(
