@@ -33,7 +33,8 @@ no longer be read, except those with a tag. With --retention-hours 0, files of r
 stop these first.
 
 One process does the work, because one request to S3 deletes a thousand files. Under spark-submit, executors delete
-files of an object store if the table has deletion vectors, or another table in its folder.
+files of an object store if the table has deletion vectors, another table in its folder, or tags of more than 32
+versions.
 
 """
 

@@ -7,6 +7,7 @@ import logging
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from numbers import Real
 from typing import Any
@@ -16,9 +17,11 @@ from tensorlake_spark.delta.files import catalog_file, digest_file
 from tensorlake_spark.delta.files.runner import Run, run_here
 from tensorlake_spark.delta.files.table_folder import everything, inner_tables, vacuumed
 from tensorlake_spark.delta.log import direct_commit
+from tensorlake_spark.delta.log.replaying.past_files import past_files
 from tensorlake_spark.delta.log.requirements import VACUUM_CHECK
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.log.tags import tags
+from tensorlake_spark.delta.log.time_travel import no_longer
 from tensorlake_spark.delta.store import staging
 from tensorlake_spark.delta.store.storage import Storage, is_full, reaching
 from tensorlake_spark.errors import ConcurrentWriteError, InvalidOptionError, StorageError
@@ -30,6 +33,8 @@ MOST_HOURS = 24 * 365 * 1000
 """The longest retention that a call may ask for, a thousand years: dates do not go much further."""
 
 _SHARE = 1024  # files that a task deletes: a second's work in a store, more than its start
+
+_FEW = 32  # versions that deltalake keeps: it reads the log for each, the longer the later
 
 _VECTOR = re.compile(r"deletion_vector_.*\.bin")
 
@@ -73,9 +78,10 @@ def vacuum(
 
     deltalake deletes, and puts two entries into the history: it gives S3 a thousand names in one request, where a task
     of `run` needs three requests a name. It cannot where the table has deletion vectors, or where another table lies
-    in its folder. Then tasks delete in a store what was found here, and the history has no entry. They do so too where
-    another writer replaces files meanwhile: deltalake takes this for a conflict with its entries, and gives up. It
-    also gives up on a full disk, which has no space for the entries and needs the vacuum most.
+    in its folder, and it takes minutes to keep hundreds of versions. Then tasks delete in a store what was found here,
+    and the history has no entry. They do so too where another writer replaces files meanwhile: deltalake takes this for
+    a conflict with its entries, and gives up. It also gives up on a full disk, which has no space for the entries and
+    needs the vacuum most.
     """
     retention_hours = check_retention(retention_hours)
     storage = snapshot.storage
@@ -85,17 +91,19 @@ def vacuum(
     files = everything(storage)
     inner = inner_tables(files)
     vectors = "deletionVectors" in snapshot.reader_features
-    is_deltalakes = not (vectors or inner)
+    kept = _kept(snapshot, keep)
+    is_deltalakes = not (vectors or inner or len(kept.versions) > _FEW)
     taken: list[str] = []
     try:
-        named = _by_deltalake(snapshot, retention_hours, dry_run or not is_deltalakes, keep)
+        named = _by_deltalake(snapshot, retention_hours, dry_run or not is_deltalakes, kept)
     except (ConcurrentWriteError, StorageError) as error:
         if isinstance(error, StorageError) and not is_full(error):
             raise
         # Its second entry comes when the files are deleted, so that they may be gone.
         is_deltalakes = False
         snapshot = Snapshot.newest(storage, kind=None)
-        named = _by_deltalake(snapshot, retention_hours, True, keep)
+        kept = _kept(snapshot, keep)
+        named = _by_deltalake(snapshot, retention_hours, True, kept)
         left = {file.path for file in everything(storage)}
         taken = [f.path for f in files if f.path not in left and not f.path.startswith("_")]
     # deltalake also names files that the log has removed and an earlier vacuum deleted: by their whole paths.
@@ -103,6 +111,8 @@ def vacuum(
     paths = dict.fromkeys(_without(name, starts) for name in named)
     before = {file.path for file in files}
     gone = [name for name in paths if name in before or unquote(name) in before]
+    if dry_run or not is_deltalakes:
+        gone = [name for name in gone if kept.paths.isdisjoint((name, unquote(name)))]
     if not is_deltalakes:
         # deltalake takes the files of deletion vectors for orphans, even of those that are in use, and so
         # it does those of another table.
@@ -112,21 +122,22 @@ def vacuum(
         gone = [*dict.fromkeys([*taken, *gone])]
     if not dry_run:
         digest_file.forget(snapshot)
-    kept = snapshot.retention if retention_hours is None else dt.timedelta(hours=retention_hours)
+    age = snapshot.retention if retention_hours is None else dt.timedelta(hours=retention_hours)
     return [
         *gone,
         *staging.expire(storage, retention_hours, dry_run),
-        *direct_commit.expire(storage, kept, dry_run),
-        *catalog_file.expire(storage, kept, dry_run),
+        *direct_commit.expire(storage, age, dry_run),
+        *catalog_file.expire(storage, age, dry_run),
     ]
 
 
 def _by_deltalake(
-    snapshot: Snapshot, retention_hours: float | None, dry_run: bool, keep: Sequence[int]
+    snapshot: Snapshot, retention_hours: float | None, dry_run: bool, kept: _Kept
 ) -> list[str]:
+    """Have deltalake delete files, or name them: then it names those of kept versions too."""
     hours = None if retention_hours is None else math.ceil(retention_hours)
     with reaching(snapshot.storage):
-        return vacuumed(snapshot, hours, dry_run, [*_tagged(snapshot), *keep])
+        return vacuumed(snapshot, hours, dry_run, [] if dry_run else kept.versions)
 
 
 def _without(name: str, starts: Sequence[str]) -> str:
@@ -158,16 +169,33 @@ def _is_kept(name: str, inner: tuple[str, ...]) -> bool:
     return any(place.startswith(folder) or folder.startswith(place) for folder in inner)
 
 
-def _tagged(snapshot: Snapshot) -> list[int]:
-    """Return the versions that have a tag; one that the log does not have any more is logged and left out."""
-    out = []
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Versions whose files stay, and these files."""
+
+    versions: list[int]
+    paths: set[str]
+
+
+def _kept(snapshot: Snapshot, keep: Sequence[int]) -> _Kept:
+    """Return what is kept: some versions, and those that have a tag.
+
+    A tag whose version the log does not have any more is logged and left out.
+    """
+    storage = snapshot.storage
     by_version: dict[int, list[str]] = {}  # each stored view has a tag, and many are of one version
     for name, version in tags(snapshot).items():
         by_version.setdefault(version, []).append(name)
-    for version, names in by_version.items():
+    found = past_files(storage, {*by_version, *keep})
+    lost = {version: no_longer(storage, f"version {version}") for version in found.gone}
+    for version in found.unread:  # deltalake may know better
         try:
-            out.append(Snapshot.open(snapshot.storage, version, kind=None).version)
+            found.paths.update(Snapshot.open(storage, version, kind=None).files.path)
         except InvalidOptionError as error:
-            for name in names:
-                logger.warning("files of tag %r cannot be kept: %s", name, error)
-    return out
+            lost[version] = error
+    for version, reason in lost.items():
+        if version in keep:
+            raise reason
+        for name in by_version[version]:
+            logger.warning("files of tag %r cannot be kept: %s", name, reason)
+    return _Kept(sorted({*by_version, *keep} - lost.keys()), found.paths)

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 
@@ -12,10 +13,15 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
+from examples import times
+from hypothesis import given
+from hypothesis import strategies as st
 from other_writer import write_by_another
+from random_logs import random_log
 
 import tensorlake_spark as tl
-from tensorlake_spark.delta.log.actions import LOG
+from tensorlake_spark.delta.log.actions import LOG, commit_name
+from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.upkeep import vacuum as table_vacuum
 from tensorlake_spark.upkeep.vacuum import check_retention
 
@@ -169,10 +175,40 @@ def test_a_live_file_with_an_empty_part_in_its_name_stays(lake):
     assert sorted(Path(lake.uri).glob("*.parquet")) == before
 
 
-def test_a_version_with_many_tags_is_opened_once(lake, monkeypatch):
-    lake.write("x", np.ones(3))
-    for number in range(5):
-        lake.tag(f"t{number}", number % 2)
+def kept_by_deltalake(uri, versions):
+    """Return the names of the files that a vacuum of deltalake leaves which keeps those of the versions it opens."""
+    there = []
+    for version in versions:
+        with suppress(DeltaError):
+            there.append(DeltaTable(uri, version).version())
+    gone = DeltaTable(uri).vacuum(
+        0, enforce_retention_duration=False, full=True, keep_versions=there or None
+    )
+    return {path.name for path in Path(uri).glob("*.parquet")} - {Path(name).name for name in gone}
+
+
+@pytest.mark.parametrize("few", [0, 32], ids=["by tasks", "by deltalake"])
+@times(0.2)
+@given(seed=st.integers(0, 2**32), tidied=st.booleans(), tagged=st.sets(st.integers(0, 20)))
+def test_files_of_tagged_versions_are_kept_as_deltalake_keeps_them(few, seed, tidied, tagged):
+    tags = {f"t{version}": version for version in tagged}
+    with random_log(seed, tidied, tags) as (uri, _), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_vacuum, "_FEW", few)
+        before = {path.name for path in Path(uri).glob("*.parquet")}
+        kept = kept_by_deltalake(uri, sorted(tagged))
+        lake = tl.open(uri)
+        gone = lake.vacuum(0, dry_run=True)
+        assert sorted(gone) == sorted(before - kept)
+        assert {path.name for path in Path(uri).glob("*.parquet")} == before
+        assert sorted(lake.vacuum(0)) == sorted(gone)
+        assert {path.name for path in Path(uri).glob("*.parquet")} == kept
+
+
+def test_tagged_versions_are_not_opened_one_by_one(lake, monkeypatch):
+    for number in range(40):
+        lake.write("x", np.ones(3) * number, mode="overwrite")
+        lake.tag(f"t{number}")
+    lake.write("x", np.ones(3), mode="overwrite")
     opened = []
     real = table_vacuum.Snapshot.open
 
@@ -181,5 +217,23 @@ def test_a_version_with_many_tags_is_opened_once(lake, monkeypatch):
         return real(storage, version, **kwargs)
 
     monkeypatch.setattr(table_vacuum.Snapshot, "open", open_counted)
-    lake.vacuum()
-    assert sorted(v for v in opened if v is not None) == [0, 1]
+    assert lake.vacuum(0, dry_run=True) == lake.vacuum(0) == []
+    assert {*opened} == {None}
+    monkeypatch.undo()
+    lake.untag("t7")
+    (gone,) = lake.vacuum(0)
+    assert not Path(lake.uri, gone).exists()
+    assert tl.open(lake.uri, version="t8")["x"][:].tolist() == [8, 8, 8]
+
+
+def test_a_version_to_be_kept_that_the_log_has_no_more(lake):
+    for number in range(3):
+        lake.write("x", np.ones(3) * number, mode="overwrite")
+    DeltaTable(lake.uri, 2).create_checkpoint()
+    for version in range(2):
+        Path(lake.uri, commit_name(version)).unlink()
+    before = sorted(Path(lake.uri).glob("*.parquet"))
+    for version in (1, 99):
+        with pytest.raises(tl.InvalidOptionError, match=f"version {version}"):
+            table_vacuum.vacuum(Snapshot.open(lake._storage), 0, False, keep=[2, version])
+    assert sorted(Path(lake.uri).glob("*.parquet")) == before

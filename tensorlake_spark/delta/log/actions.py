@@ -14,7 +14,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from tensorlake_spark.delta.store.footer_index import schema_of
-from tensorlake_spark.delta.store.paths import is_plain
+from tensorlake_spark.delta.store.paths import inside, is_plain
 from tensorlake_spark.delta.store.storage import Storage, reaching
 from tensorlake_spark.errors import FormatError
 
@@ -31,6 +31,7 @@ _NEEDED: Mapping[str, Mapping[str, type]] = {
     "add": {"path": str},
     "remove": {"path": str},
     "cdc": {"path": str},
+    "sidecar": {"path": str},
     "txn": {"appId": str, "version": int},
 }
 """What an action has in any case, by its kind."""
@@ -227,6 +228,20 @@ def parquet_actions(
         for kind, column in zip(batch.schema.names, batch.columns, strict=True):
             for said in column.drop_null().to_pylist():
                 yield kind, said
+
+
+def adds_in(storage: Storage, path: str, leaves: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield what one file of a log adds, and what the sidecars add that it names; `leaves` are of ``add``.
+
+    Raises as `read_actions`.
+    """
+    for kind, said in read_actions(storage, path, [*leaves, "sidecar.path"]):
+        if kind == "add":
+            yield said
+            continue
+        sidecar = f"{LOG}/_sidecars/{inside(said['path'])}"
+        for _, added in read_actions(storage, sidecar, leaves):
+            yield added
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ from deltalake.exceptions import DeltaError
 from tensorlake_spark.delta.log.actions import (
     COMMIT,
     LOG,
+    adds_in,
     log_paths,
-    read_actions,
     up_to,
     whole_checkpoint,
 )
@@ -37,7 +37,7 @@ from tensorlake_spark.threads import threads
 Array = np.ndarray[Any, Any]
 
 _COMPACTED = re.compile(rf"{LOG}/\d{{20}}\.(\d{{20}})\.compacted\.json")
-_LEAVES = ("add.path", "add.deletionVector", "sidecar.path")
+_LEAVES = ("add.path", "add.deletionVector")
 
 _Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _B85 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
@@ -237,16 +237,5 @@ def _adds(storage: Storage, version: int) -> Iterator[Mapping[str, Any]]:
     commits = up_to(version, paths, COMMIT) + up_to(version, paths, _COMPACTED)
     todo += [path for v, path in sorted(commits) if v > start]
     for path in todo:
-        yield from _adds_in(storage, path)
-
-
-def _adds_in(
-    storage: Storage, path: str, leaves: Sequence[str] = _LEAVES
-) -> Iterator[Mapping[str, Any]]:
-    """Yield what one file of the log adds, and the sidecars that it names."""
-    with suppress(FileNotFoundError):  # the log was tidied up meanwhile
-        for kind, said in read_actions(storage, path, leaves):
-            if kind == "add":
-                yield said
-            else:
-                yield from _adds_in(storage, f"{LOG}/_sidecars/{inside(said['path'])}", _LEAVES[:2])
+        with suppress(FileNotFoundError):  # the log was tidied up meanwhile
+            yield from adds_in(storage, path, _LEAVES)

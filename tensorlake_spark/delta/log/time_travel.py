@@ -81,9 +81,12 @@ def travel(table: DeltaTable, storage: Storage, to: int | str | dt.datetime) -> 
         try:
             listed(lambda: table.load_as_version(to))
         except DeltaError as error:
-            raise InvalidOptionError(
-                f"the log of {storage.uri} no longer has {what}: {LOG_KEPT} ({error})"
-            ) from error
+            raise no_longer(storage, what, f" ({error})") from error
+
+
+def no_longer(storage: Storage, what: str, why: str = "") -> InvalidOptionError:
+    """Return the error of a version that a log had."""
+    return InvalidOptionError(f"the log of {storage.uri} no longer has {what}: {LOG_KEPT}{why}")
 
 
 def as_number(version: object) -> int:
