@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,7 @@ from tensorlake_spark.rows.row import PAYLOAD
 from tensorlake_spark.tensor.spec import STORED_AXES, dtype_of
 
 Array = np.ndarray[Any, Any]
+Key = TypeVar("Key", bound=Hashable)
 _HEADS = ("layout", "params", "dtype", "codec")
 
 Sides = tuple[int | None, ...] | None
@@ -111,67 +112,83 @@ def take_stock(
             faults.append(RowFault(path, row["id"], f"metadata row {row['seq']}", _sentence(error)))
         descriptions.append(Description(path, row["id"], row["seq"], meta))
     data = batch.filter(pc.invert(is_meta))
-    for tensor_id, layout, dtype, ndim, rows in _alike(data):
-        part, wrong = _check_rows(path, layout, dtype, ndim, rows)
-        faults += [RowFault(path, tensor_id, place, text) for place, text in wrong]
-        parts.setdefault(tensor_id, []).append(part)
+    for layout, dtype, ndim, rows in _alike(data):
+        found, wrong = _check_rows(path, layout, dtype, ndim, rows)
+        faults += wrong
+        for tensor_id, part in found.items():
+            parts.setdefault(tensor_id, []).append(part)
     return parts, descriptions, faults
 
 
-def _alike(batch: pa.RecordBatch) -> Iterator[tuple[str, str, str, int, pa.RecordBatch]]:
-    """Yield the rows of each tensor that have one layout, dtype and rank."""
+def _alike(batch: pa.RecordBatch) -> Iterator[tuple[str, str, int, pa.RecordBatch]]:
+    """Yield the rows of one layout, dtype and rank, of whatever tensors: these may be many, and of a row each."""
     ranks = pc.fill_null(pc.list_value_length(batch.column("shape")), -1).to_pylist()
-    names = (batch.column(name).to_pylist() for name in ("id", "layout", "dtype"))
-    groups: dict[tuple[str, str, str, int], list[int]] = {}
-    for i, key in enumerate(zip(*names, ranks, strict=True)):
-        groups.setdefault(key, []).append(i)
-    for key, places in groups.items():
+    names = (batch.column(name).to_pylist() for name in ("layout", "dtype"))
+    for key, places in _places(zip(*names, ranks, strict=True)).items():
         rows = batch if len(places) == batch.num_rows else batch.take(pa.array(places))
         yield (*key, rows)
 
 
+def _places(keys: Iterable[Key]) -> dict[Key, list[int]]:
+    """Return where each key stands."""
+    out: dict[Key, list[int]] = {}
+    for i, key in enumerate(keys):
+        out.setdefault(key, []).append(i)
+    return out
+
+
 def _check_rows(
     path: str, layout: str, dtype: str, ndim: int, rows: pa.RecordBatch
-) -> tuple[Part, list[tuple[str, str]]]:
+) -> tuple[dict[str, Part], list[RowFault]]:
     ndim = max(0, ndim)
     lo, hi, odd = _boxes(rows, ndim)
     nnz = rows.column("nnz").to_numpy()
     seq = rows.column("seq").to_numpy()
+    names = rows.column("id").to_pylist()
     heads = [rows.column(name).to_pylist() for name in _HEADS]
     crcs = rows.column("crc").to_pylist()
     every = range(rows.num_rows)
     index, values = (payloads(rows.column(name), every) for name in PAYLOAD)
     nbytes = np.zeros(rows.num_rows, np.int64)
-    wrong: list[tuple[str, str]] = []
+    wrong: list[RowFault] = []
     known = _kind(layout, dtype)
     cells = np.prod(np.maximum(hi - lo, 0), axis=1, dtype=object)
+    no_box: Array = np.any((lo >= hi) | (lo < 0), axis=1)
     stored = min(ndim, STORED_AXES)
+    corners = np.concatenate([lo[:, :stored], hi[:, :stored]], axis=1)
     for i, (name, params, kind, codec) in enumerate(zip(*heads, strict=True)):
         nbytes[i] = sum(len(data) for data in (index[i], values[i]) if data is not None)
         text = odd.get(i)
-        corners = (*lo[i, :stored].tolist(), *hi[i, :stored].tolist())
-        crc = crc_of(name, params, kind, codec, corners, index[i], values[i])
+        crc = crc_of(name, params, kind, codec, corners[i].tolist(), index[i], values[i])
         if text is None and crc != crcs[i]:
             text = "the row fails its checksum"
         elif text is None:
             text = known or _codec(layout, codec)
-            if not text and (values[i] is None or (lo[i] >= hi[i]).any() or (lo[i] < 0).any()):
+            if not text and (values[i] is None or no_box[i]):
                 text = "the row has no payload, or its box is empty or begins before the tensor"
             elif not text:
                 text = _unfit(layout, codec, int(nnz[i]), int(cells[i]), index[i] is not None)
         if text:
-            wrong.append((f"row {seq[i]}, box {box_text(lo[i], hi[i])}", text))
-    return Part(path, layout, dtype, lo, hi, seq, nnz, nbytes, _said(rows)), wrong
+            place = f"row {seq[i]}, box {box_text(lo[i], hi[i])}"
+            wrong.append(RowFault(path, names[i], place, text))
+    said = _said(rows)
+    parts = {}
+    for tensor_id, places in _places(names).items():
+        own = slice(None) if len(places) == len(names) else places
+        parts[tensor_id] = Part(
+            path, layout, dtype, lo[own], hi[own], seq[own], nnz[own], nbytes[own],
+            _places(said[i] for i in places),
+        )  # fmt: skip
+    return parts, wrong
 
 
-def _said(rows: pa.RecordBatch) -> dict[tuple[Sides, Sides], list[int]]:
-    """Return which rows have which values in the columns that describe the tensor."""
-    out: dict[tuple[Sides, Sides], list[int]] = {}
+def _said(rows: pa.RecordBatch) -> list[tuple[Sides, Sides]]:
+    """Return what the columns of each row say that describe the tensor."""
     columns = (rows.column(name).to_pylist() for name in ("shape", "block_shape"))
-    for i, both in enumerate(zip(*columns, strict=True)):
-        shape, block = (None if sides is None else tuple(sides) for sides in both)
-        out.setdefault((shape, block), []).append(i)
-    return out
+    return [
+        (None if shape is None else tuple(shape), None if block is None else tuple(block))
+        for shape, block in zip(*columns, strict=True)
+    ]
 
 
 def _boxes(rows: pa.RecordBatch, ndim: int) -> tuple[Array, Array, dict[int, str]]:
@@ -215,6 +232,11 @@ def _codec(layout: str, codec: str) -> str:
     return ""
 
 
+@lru_cache(maxsize=256)
+def _is_split(codec: str) -> bool:
+    return parted(codec)[0] == "split"
+
+
 def _unfit(layout: str, codec: str, nnz: int, cells: int, has_index: bool) -> str:
     """Return what a row stores that does not fit its layout and codec, or nothing."""
     known = layout_of(layout)
@@ -222,7 +244,7 @@ def _unfit(layout: str, codec: str, nnz: int, cells: int, has_index: bool) -> st
         return f"the row says that it stores {nnz} of the {cells} elements of its box"
     if known.is_sparse:
         return ""
-    needs_index = parted(codec)[0] == "split"
+    needs_index = _is_split(codec)
     if has_index == needs_index or (has_index and known.has_index):
         return ""
     what, other = ("an", "none") if has_index else ("no", "one")

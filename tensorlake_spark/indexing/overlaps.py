@@ -37,7 +37,7 @@ def meeting(lo: Array, hi: Array, most: int = 16) -> list[tuple[int, int]]:
     [(1, 2)]
     """
     found: set[tuple[int, int]] = set()
-    parts = [np.arange(len(lo))]
+    parts = [np.arange(len(lo))] if len(lo) > 1 else []
     while parts and len(found) < most:
         part = parts.pop()
         halves = _cut(lo[part], hi[part]) if len(part) > _LEAF else None

@@ -4,7 +4,7 @@ import json
 import os
 import struct
 import zlib
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import deltalake
@@ -16,7 +16,7 @@ from marked_samples import mark
 from stored import forget
 
 import tensorlake_spark as tl
-from tensorlake_spark.audit import check
+from tensorlake_spark.audit import check, inventory
 from tensorlake_spark.audit import check_tensor as tensor_check
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.log.requirements import TENSORS
@@ -655,6 +655,45 @@ def test_a_change_of_another_writer_meanwhile_is_not_counted_over(full, x, monke
     assert not full.check(repair=True).ok
     np.testing.assert_array_equal(full["x"][:], x)
     assert full.check().findings == ()
+
+
+@pytest.mark.local_disk
+@pytest.mark.parametrize("seed", range(5))
+def test_tensors_of_one_row_group_are_checked_together_and_as_each_alone(lake, monkeypatch, seed):
+    rng = np.random.default_rng(seed)
+    with lake.transaction() as changes:
+        for k in range(40):
+            kind = str(rng.choice(["i4", "f8"]))
+            array = rng.integers(1, 9, (6, 2, 3)[: rng.integers(0, 4)]).astype(kind)
+            options = {"layout": "coo"} if array.ndim and rng.random() < 0.3 else {}
+            changes.write(f"t{k:02}", array, **options)
+    table = pq.read_table(only_file(lake))
+    (batch,) = table.take(rng.permutation(table.num_rows)).combine_chunks().to_batches()
+    for name, wrong in (("crc", 7), ("codec", "none"), ("nnz", 10**6), ("values", None)):
+        values = batch.column(name).to_pylist()
+        for i in rng.choice(batch.num_rows, 3):
+            values[i] = wrong
+        batch = with_column(batch, name, values)
+    counted = []
+    check_rows = inventory._check_rows
+    monkeypatch.setattr(
+        inventory, "_check_rows", lambda *given: counted.append(given) or check_rows(*given)
+    )
+    parts, described, faults = inventory.take_stock("file", batch)
+    assert len(counted) <= 2 * 2 * 4  # layouts, dtypes and ranks
+    some = data_rows(batch)["id"].to_pylist()
+    assert {*parts} == {*some}
+    assert len(described) == batch.num_rows - len(some)
+    assert faults
+    alone = []
+    for name in {*batch["id"].to_pylist()}:
+        own = batch.filter(pa.compute.equal(batch["id"], name))
+        (found, _, wrong) = inventory.take_stock("file", own)
+        alone += wrong
+        for one, other in zip(found.get(name, []), parts.get(name, []), strict=True):
+            for field in fields(one):
+                np.testing.assert_equal(getattr(one, field.name), getattr(other, field.name))
+    assert sorted(map(str, faults)) == sorted(map(str, alone))
 
 
 @pytest.mark.parametrize("seed", range(20))
