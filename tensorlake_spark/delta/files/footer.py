@@ -27,7 +27,8 @@ from tensorlake_spark.tensor.spec import STORED_AXES
 Array = np.ndarray[Any, Any]
 Opened = Callable[[pq.FileMetaData], pq.ParquetFile]
 
-_KEEP = 512
+_KEEP, _KEEP_ALL = 512, 2048  # large files, and any: a tensor may have many small ones
+_FEW, _FEW_ROWS = 4, 1 << 10  # row groups and rows of a small file, whose footer takes 50 KB
 _SMALL_ROWS = 1 << 16  # rows of a file whose small columns are kept
 _METAS = 64 << 10  # bytes of metadata rows that are kept
 _GAP = 256 << 10  # bytes that are read and not needed rather than asking twice
@@ -131,13 +132,14 @@ class Footer:
         """Return where in the file some columns of a row group lie, and whatever is between them."""
         reach = self._reach.get(columns)
         if reach is None:
-            wanted = {*columns}
-            places = [
-                i for path, i in self._column.items() if not wanted.isdisjoint(_prefixes(path))
-            ]
+            places = self._places(columns)
             reach = self._reach[columns] = min(places), max(places)
         first, last = map(self._group(group).column, reach)
         return _start(first), _start(last) + int(last.total_compressed_size)
+
+    def _places(self, columns: tuple[str, ...]) -> list[int]:
+        wanted = {*columns}
+        return [i for path, i in self._column.items() if not wanted.isdisjoint(_prefixes(path))]
 
     def size_of(self, groups: Sequence[int], columns: Sequence[str] | None = None) -> int:
         """Return the bytes of row groups, without the payloads that are not among `columns`."""
@@ -162,9 +164,8 @@ class Footer:
         while group and most[group - 1] == 0:
             group -= 1
         if group < len(self.rows):
-            start = _start(self._group(group).column(0))
-            last = self._group(len(self.rows) - 1).column(len(self._column) - 1)
-            stop = _start(last) + int(last.total_compressed_size)
+            every = tuple(self._column)
+            start, stop = self.span(group, every)[0], self.span(len(self.rows) - 1, every)[1]
             if stop - start <= _METAS and tail.has(start, stop):
                 data = tail.slice(start, stop - start).to_pybytes()  # or all of it would stay
                 self._metas = Part(pa.py_buffer(data), start)
@@ -186,8 +187,7 @@ class Footer:
 
     def _apart(self, groups: Sequence[int], columns: tuple[str, ...]) -> list[tuple[int, int]]:
         """Return where in the file the columns of row groups lie, without the large gaps between them."""
-        wanted = {*columns}
-        places = [i for path, i in self._column.items() if not wanted.isdisjoint(_prefixes(path))]
+        places = self._places(columns)
         chunks = [self._group(g).column(i) for g in groups for i in places]
         out: list[tuple[int, int]] = []
         for start, chunk in sorted((_start(c), c.total_compressed_size) for c in chunks):
@@ -241,8 +241,7 @@ class Footer:
         """
         count = len(self.rows)
         lo = np.zeros((count, len(shape)), np.int64)
-        hi = np.empty((count, len(shape)), np.int64)
-        hi[:] = shape
+        hi = np.tile(np.array(shape, np.int64), (count, 1))
         for k in axes:
             if k < STORED_AXES:
                 known, least, most = self._sides(k)
@@ -255,9 +254,8 @@ class Footer:
         sides = self._side.get(axis)
         if sides is None:
             least, most = self.bounds(f"lo.d{axis}")[0], self.bounds(f"hi.d{axis}")[1]
-            known = np.array(
-                [a is not None and b is not None for a, b in zip(least, most, strict=True)], bool
-            )
+            pairs = zip(least, most, strict=True)
+            known = np.array([None not in pair for pair in pairs], bool)
             both = np.array([[a or 0 for a in least], [b or 0 for b in most]], np.int64)
             sides = self._side[axis] = known, both[0], both[1]
         return sides
@@ -310,6 +308,7 @@ def _prefixes(path: str) -> list[str]:
 
 
 _cache: OrderedDict[tuple[str, str], Footer] = OrderedDict()
+_large: OrderedDict[tuple[str, str], None] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -339,18 +338,11 @@ def footer_of(
         If it is no Parquet file, was cut short, or has another number of rows.
     """
     key = (storage.uri, name)
-    with _lock:
-        footer = _cache.get(key)
-        if footer is not None:
-            _cache.move_to_end(key)
+    footer = _cache.get(key)
     if footer is None:
         with reading(storage, name):
-            footer = (
-                Footer(read_indexed(storage, name))
-                if remote is None
-                else _read(remote, storage, name)
-            )
-        _keep(key, footer)
+            footer = _read(storage, name, remote)
+    _keep(key, footer)
     if records is not None and footer.num_rows != records:
         raise CorruptDataError(
             f"data file {storage.file_uri(name)} has {footer.num_rows} rows, but the Delta log "
@@ -362,8 +354,14 @@ def footer_of(
 def _keep(key: tuple[str, str], footer: Footer) -> None:
     with _lock:
         _cache[key] = footer
-        while len(_cache) > _KEEP:
-            _cache.popitem(last=False)
+        _cache.move_to_end(key)
+        if len(footer.rows) > _FEW or footer.num_rows > _FEW_ROWS:
+            _large[key] = None
+            _large.move_to_end(key)
+        while len(_large) > _KEEP:
+            _cache.pop(_large.popitem(last=False)[0], None)
+        while len(_cache) > _KEEP_ALL:
+            _large.pop(_cache.popitem(last=False)[0], None)
 
 
 def learn_footers(storage: Storage, footers: Mapping[str, pq.FileMetaData]) -> None:
@@ -381,8 +379,10 @@ def footer_at(snapshot: Snapshot, place: int) -> Footer:
     return footer_of(snapshot.storage, files.path[place], known, snapshot.remote)
 
 
-def _read(remote: Remote, storage: Storage, name: str) -> Footer:
-    """Read a footer with its file's last bytes, in which metadata rows often are."""
+def _read(storage: Storage, name: str, remote: Remote | None) -> Footer:
+    """Read a footer, of a store with its file's last bytes, in which metadata rows often are."""
+    if remote is None:
+        return Footer(read_indexed(storage, name))
     tails: list[pa.Buffer] = []
 
     def read_tail(nbytes: int) -> pa.Buffer:

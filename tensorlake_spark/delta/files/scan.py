@@ -126,6 +126,9 @@ def pieces(
     """
     out = []
     for file in read.files:
+        if len(file.row_groups) == 1:  # needs no footer: of many files not all are in memory
+            out.append(ScanPiece(file.path, file.row_groups, file.bytes, file.total_rows))
+            continue
         footer = footer_of(snapshot.storage, file.path, remote=snapshot.remote)
         groups: list[int] = []
         size = 0
@@ -155,13 +158,9 @@ def joined(some: Sequence[ScanPiece]) -> tuple[ScanPiece, ...]:
 
 def leaves(columns: Sequence[str], ndim: int) -> list[str]:
     """Return the Parquet columns to read for `columns`: corners only for the axes that the tensor has."""
-    out = []
-    for name in columns:
-        if name in ("lo", "hi"):
-            out += [f"{name}.d{k}" for k in range(min(ndim, STORED_AXES))]
-        else:
-            out.append(name)
-    return out
+    axes = range(min(ndim, STORED_AXES))
+    each = ([f"{name}.d{k}" for k in axes] if name in ("lo", "hi") else [name] for name in columns)
+    return [*chain(*each)]
 
 
 def read_piece(

@@ -51,16 +51,42 @@ def test_bounds_are_those_of_the_statistics(lake):
                 assert {type(least[g]), type(most[g])} <= {int, str, type(None)}
 
 
-def test_so_many_footers_are_kept(lake, monkeypatch):
+@pytest.fixture
+def cache(monkeypatch):
+    """An empty cache of footers: of two large ones, and four in all."""
     monkeypatch.setattr(footer_page, "_cache", OrderedDict())
+    monkeypatch.setattr(footer_page, "_large", OrderedDict())
     monkeypatch.setattr(footer_page, "_KEEP", 2)
-    for name in "abc":
+    monkeypatch.setattr(footer_page, "_KEEP_ALL", 4)
+    return footer_page._cache
+
+
+def test_so_many_footers_are_kept(lake, cache):
+    for name in "abcdef":
         lake.write(name, np.arange(3))
     storage, names = Storage(lake.uri), lake._snapshot().files.path
     found = [footer_of(storage, name) for name in names]
-    assert [name for _, name in footer_page._cache] == [*names[1:]]
+    assert [name for _, name in cache] == [*names[2:]]
     assert footer_of(storage, names[2]) is found[2]
     assert footer_of(storage, names[0]) is not found[0]
+    assert [name for _, name in cache] == [names[4], names[5], names[2], names[0]]
+
+
+@pytest.mark.parametrize("few", ["_FEW", "_FEW_ROWS"])
+def test_fewer_footers_of_many_row_groups_or_rows_are_kept(lake, cache, monkeypatch, few):
+    monkeypatch.setattr(footer_page, few, 1)  # each file has one of data, and one of metadata
+    for name in "abcd":
+        lake.write(name, np.arange(3))
+    storage, names = Storage(lake.uri), lake._snapshot().files.path
+    for name in (names[0], names[1], names[0], names[2]):
+        footer_of(storage, name)
+    assert [name for _, name in cache] == [names[0], names[2]]
+    monkeypatch.setattr(footer_page, few, 4)
+    footer_of(storage, names[3])
+    footer_of(storage, names[1])
+    assert [name for _, name in cache] == [names[0], names[2], names[3], names[1]]
+    footer_of(storage, names[0])
+    assert {*footer_page._large} <= {*cache}
 
 
 def test_a_footer_that_nobody_keeps_is_gone_at_once(lake, monkeypatch):

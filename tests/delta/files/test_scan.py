@@ -3,10 +3,11 @@
 from itertools import groupby
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensorlake_spark.delta.files import scan
+from tensorlake_spark.delta.files import footer, scan
 from tensorlake_spark.delta.files.scan import ScanPiece, _runs
 from tensorlake_spark.indexing import select
 from tensorlake_spark.threads import THREADS
@@ -51,3 +52,20 @@ def test_what_a_thread_takes_at_a_time_is_one_batch(lake):
     )
     assert sum(seen) == len(noise)
     assert len(seen) <= THREADS
+
+
+@pytest.mark.parametrize("kept", [1, 100])
+def test_a_footer_is_read_no_more_than_twice_however_many_files_there_are(lake, monkeypatch, kept):
+    """Files are visited in one order each time, so that none of those is kept that are visited next."""
+    for k in range(8):
+        lake.write("x", np.full((1, 4), k + 1), mode="append")
+    ref = lake["x"]
+    footer._cache.clear()
+    monkeypatch.setattr(footer, "_KEEP_ALL", kept)
+    read = []
+    indexed = footer.read_indexed
+    monkeypatch.setattr(
+        footer, "read_indexed", lambda *given: read.append(given[1]) or indexed(*given)
+    )
+    assert ref[...].tolist() == [[k + 1] * 4 for k in range(8)]
+    assert len(read) <= (8 if kept == 100 else 16)
