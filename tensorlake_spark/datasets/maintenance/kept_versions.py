@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -100,10 +101,11 @@ def sids_of(storage: Storage, versions: Collection[int]) -> Array:
         If a file cannot be read.
     """
     files = {file.path: file for file in listing(storage)}
+    ordered = sorted(versions)
     wanted = [
         path
         for path, naming in named(storage, [*files.values()]).items()
-        if path in files and _is_in(naming, versions)
+        if path in files and _is_in(naming, ordered)
     ]
     return sids_in(storage, wanted)
 
@@ -126,12 +128,13 @@ def sids_in(storage: Storage, paths: Iterable[str]) -> Array:
     return np.unique(np.concatenate(found))
 
 
-def _is_in(naming: Naming, versions: Collection[int]) -> bool:
-    return any(
-        (first or 0) <= version and (stop is None or version < stop)
-        for first, stop in naming.spans
-        for version in versions
-    )
+def _is_in(naming: Naming, versions: Sequence[int]) -> bool:
+    """Whether one of some versions, in order, has a file."""
+    for first, stop in naming.spans:
+        at = bisect_left(versions, first or 0)
+        if at < len(versions) and (stop is None or versions[at] < stop):
+            return True
+    return False
 
 
 def inner_files(storage: Storage) -> dict[str, list[StoredFile]]:

@@ -3,6 +3,7 @@
 import datetime as dt
 
 import numpy as np
+import pytest
 from whole_datasets import replace_parts, samples_of
 
 import tensorlake_spark as tl
@@ -14,6 +15,7 @@ from tensorlake_spark.datasets.maintenance.kept_versions import (
     pins_of,
     sids_of,
 )
+from tensorlake_spark.delta.files.table_folder import Naming
 from tensorlake_spark.delta.log.snapshot import Snapshot
 
 
@@ -87,3 +89,16 @@ def test_samples_of_versions(made):
     np.testing.assert_array_equal(sids_of(storage, {version}), made.ds.sids)
     first = next(v for v in range(version) if len(sids_of(storage, {v})))
     assert len(sids_of(storage, {first})) == 5
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_samples_are_of_files_that_one_of_some_versions_has(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(50):
+        ends = sorted(rng.choice(30, 2 * rng.integers(0, 4), replace=False).tolist())
+        spans = [list(span) for span in zip(ends[::2], ends[1::2], strict=True)]
+        if spans and rng.random() < 0.5:
+            spans[-1][1] = None
+        naming = Naming(spans)
+        versions = sorted(rng.choice(30, rng.integers(0, 6), replace=False).tolist())
+        assert kept._is_in(naming, versions) == bool(naming.versions(29) & {*versions})
