@@ -17,6 +17,7 @@ from tensorlake_spark.delta.files import catalog_file, digest_file
 from tensorlake_spark.delta.files.runner import Run, run_here
 from tensorlake_spark.delta.files.table_folder import everything, inner_tables, vacuumed
 from tensorlake_spark.delta.log import direct_commit
+from tensorlake_spark.delta.log.actions import LOG
 from tensorlake_spark.delta.log.replaying.past_files import past_files
 from tensorlake_spark.delta.log.requirements import VACUUM_CHECK
 from tensorlake_spark.delta.log.snapshot import Snapshot
@@ -24,7 +25,12 @@ from tensorlake_spark.delta.log.tags import tags
 from tensorlake_spark.delta.log.time_travel import no_longer
 from tensorlake_spark.delta.store import staging
 from tensorlake_spark.delta.store.storage import Storage, is_full, reaching
-from tensorlake_spark.errors import ConcurrentWriteError, InvalidOptionError, StorageError
+from tensorlake_spark.errors import (
+    ConcurrentWriteError,
+    FormatError,
+    InvalidOptionError,
+    StorageError,
+)
 from tensorlake_spark.threads import io_threads
 
 logger = logging.getLogger("tensorlake_spark")
@@ -180,7 +186,8 @@ class _Kept:
 def _kept(snapshot: Snapshot, keep: Sequence[int]) -> _Kept:
     """Return what is kept: some versions, and those that have a tag.
 
-    A tag whose version the log does not have any more is logged and left out.
+    A tag whose version the log does not have any more is logged and left out. One whose version is damaged is an error:
+    the log may be mended, and the files would be gone by then.
     """
     storage = snapshot.storage
     by_version: dict[int, list[str]] = {}  # each stored view has a tag, and many are of one version
@@ -192,6 +199,12 @@ def _kept(snapshot: Snapshot, keep: Sequence[int]) -> _Kept:
         try:
             found.paths.update(Snapshot.open(storage, version, kind=None).files.path)
         except InvalidOptionError as error:
+            if version in found.damaged and version in by_version:
+                raise FormatError(
+                    f"version {version} of {storage.uri}, whose files the tag {by_version[version][0]!r} keeps, cannot be "
+                    f"read, and nothing was deleted: bring the files of {LOG} back from a backup, or remove the tag "
+                    f"({error})"
+                ) from error
             lost[version] = error
     for version, reason in lost.items():
         if version in keep:

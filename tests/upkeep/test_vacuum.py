@@ -22,6 +22,7 @@ from random_logs import random_log
 import tensorlake_spark as tl
 from tensorlake_spark.delta.log.actions import LOG, commit_name
 from tensorlake_spark.delta.log.snapshot import Snapshot
+from tensorlake_spark.errors import FormatError
 from tensorlake_spark.upkeep import vacuum as table_vacuum
 from tensorlake_spark.upkeep.vacuum import check_retention
 
@@ -192,11 +193,16 @@ def kept_by_deltalake(uri, versions):
 @given(seed=st.integers(0, 2**32), tidied=st.booleans(), tagged=st.sets(st.integers(0, 20)))
 def test_files_of_tagged_versions_are_kept_as_deltalake_keeps_them(few, seed, tidied, tagged):
     tags = {f"t{version}": version for version in tagged}
-    with random_log(seed, tidied, tags) as (uri, _), pytest.MonkeyPatch.context() as patch:
+    with random_log(seed, tidied, tags) as (uri, newest), pytest.MonkeyPatch.context() as patch:
         patch.setattr(table_vacuum, "_FEW", few)
         before = {path.name for path in Path(uri).glob("*.parquet")}
         kept = kept_by_deltalake(uri, sorted(tagged))
         lake = tl.open(uri)
+        commits = [n for n in range(newest) if Path(uri, commit_name(n)).exists()]
+        if commits[:1] == [0] and commits != [*range(newest)]:  # some were lost, not tidied up
+            with suppress(FormatError):
+                assert sorted(lake.vacuum(0, dry_run=True)) == sorted(before - kept)
+            return
         gone = lake.vacuum(0, dry_run=True)
         assert sorted(gone) == sorted(before - kept)
         assert {path.name for path in Path(uri).glob("*.parquet")} == before
@@ -237,3 +243,29 @@ def test_a_version_to_be_kept_that_the_log_has_no_more(lake):
         with pytest.raises(tl.InvalidOptionError, match=f"version {version}"):
             table_vacuum.vacuum(Snapshot.open(lake._storage), 0, False, keep=[2, version])
     assert sorted(Path(lake.uri).glob("*.parquet")) == before
+
+
+@pytest.mark.parametrize("harm", ["cut", "lost"])
+def test_files_of_a_tag_stay_while_the_log_of_its_version_is_damaged(lake, harm):
+    for number in range(12):
+        lake.write("x", np.ones(3) * number, mode="overwrite")
+    lake.tag("t", version=7)
+    value = tl.open(lake.uri, version="t")["x"][:].tolist()
+    name = Path(lake.uri, commit_name(6))
+    text = name.read_bytes()
+    checkpoint = [*Path(lake.uri, LOG).glob("*.checkpoint.parquet")]
+    assert checkpoint  # so that the newest version is read without that commit
+    if harm == "cut":
+        name.write_bytes(text[: len(text) // 2])
+    else:
+        name.unlink()
+    files = {*Path(lake.uri).glob("*.parquet")}
+    with pytest.raises(
+        FormatError,
+        match=r"version 7 of .* the tag 't' keeps, cannot be read, and nothing was deleted",
+    ):
+        tl.open(lake.uri).vacuum(0)
+    assert {*Path(lake.uri).glob("*.parquet")} == files
+    name.write_bytes(text)
+    tl.open(lake.uri).vacuum(0)
+    assert tl.open(lake.uri, version="t")["x"][:].tolist() == value

@@ -7,6 +7,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
+import pyarrow as pa
+
 from tensorlake_spark.delta.log.actions import (
     COMMIT,
     LOG,
@@ -38,11 +40,15 @@ class PastFiles:
     unread : list of int
         Versions that do not follow from a checkpoint or the first commit by commits that are all there, and can be
         read. Their files are not among the paths.
+    damaged : set of int
+        Those of them for which the log has files that cannot be read, or lacks commits though it has the first one: this
+        is not how it is tidied up.
     """
 
     paths: set[str] = field(default_factory=set)
     gone: list[int] = field(default_factory=list)
     unread: list[int] = field(default_factory=list)
+    damaged: set[int] = field(default_factory=set)
 
 
 def past_files(storage: Storage, versions: Collection[int]) -> PastFiles:
@@ -76,10 +82,14 @@ def past_files(storage: Storage, versions: Collection[int]) -> PastFiles:
                     here = start
                 if not _are_there(commits, here, version):
                     out.unread.append(version)
+                    if 0 in commits and version <= max(commits):
+                        out.damaged.add(version)
                     continue
                 _replay(storage, range(here + 1, version + 1), fresh)
-            except (FileNotFoundError, FormatError):  # it was tidied up meanwhile, or is damaged
+            except (FileNotFoundError, FormatError, pa.ArrowInvalid) as error:
                 out.unread.append(version)
+                if not isinstance(error, FileNotFoundError):  # else it was tidied up meanwhile
+                    out.damaged.add(version)
                 here, fresh = -1, set()
                 continue
             here = version
