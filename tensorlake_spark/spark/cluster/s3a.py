@@ -101,7 +101,8 @@ def check_log_store(session: SparkSession, uri: str) -> None:
 
     What it does depends on where the table lies:
 
-    - S3: raises unless the session has a log store that commits safely there.
+    - S3: raises unless the session has a log store whose sessions commit safely there. With it, warns: deltalake
+      does not ask the lock of this log store, so commits of this package are not safe beside its.
     - A local path: warns. Delta's log store looks whether a version is there and then renames over it, under a
       lock of its own JVM. Two processes can therefore commit one version, and the earlier commit is lost. No
       setting of Delta changes that, so let one process at a time run delta-spark's own commands there.
@@ -124,7 +125,8 @@ def check_log_store(session: SparkSession, uri: str) -> None:
     Warns
     -----
     UserWarning
-        If the table lies on a local disk and Delta's own log store commits there.
+        If the table lies on a local disk and Delta's own log store commits there; on S3, if the log store is safe
+        beside its like alone.
 
     Examples
     --------
@@ -154,15 +156,22 @@ def check_log_store(session: SparkSession, uri: str) -> None:
         return
     name = f"spark.delta.logStore.{scheme}.impl"
     found = _started_with(session, name)
+    place = f"{scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
     if found != _SAFE_LOG_STORE:
-        place = f"{scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         what = "Delta's own log store" if found is None else f"the log store {found}"
         raise UnsupportedFeatureError(
             f"a commit of delta-spark to {place} may be lost: {what} for {scheme}:// lets two writers write one "
             f"version, and tells both that it went well; start the session with {name}={_SAFE_LOG_STORE} (package "
-            "io.delta:delta-storage-s3-dynamodb), and give format('tensor') and tl.open the option "
-            "AWS_S3_LOCKING_PROVIDER=dynamodb; or write with format('tensor'), whose commits are safe without"
+            "io.delta:delta-storage-s3-dynamodb), and let nothing but such sessions commit meanwhile; or write with "
+            "format('tensor'), whose commits are safe without"
         )
+    warnings.warn(
+        f"a commit of delta-spark to {place} may replace one that format('tensor'), a job or tl.open makes at the same "
+        f"time: {_SAFE_LOG_STORE} asks a lock that deltalake does not; let only sessions with this log store commit "
+        "meanwhile, or write with format('tensor')",
+        UserWarning,
+        stacklevel=2,
+    )
 
 
 def _started_with(session: SparkSession, name: str) -> str | None:
