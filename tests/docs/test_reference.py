@@ -1,11 +1,12 @@
 """The reference pages are complete and right: their tables and the code name the same options, with the same defaults."""
 
+import ast
 import inspect
 import re
 from importlib import import_module
 
 import pytest
-from places import DOCS
+from places import DOCS, ROOT
 
 import tensorlake_spark as tl
 from tensorlake_spark import loader
@@ -233,3 +234,33 @@ def test_options_of_jobs(verb):
 
 def test_the_verbs_of_jobs():
     assert listed(page("jobs"), "job") == list(VERBS)
+
+
+# ------------------------------------------------------------------------------ versions
+
+
+def operations_of(source):
+    """What a module calls its commits in the history."""
+    for call in ast.walk(ast.parse(source)):
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") in {
+            "Change",
+            "commit_change",
+        }:
+            given = {word.arg: word.value for word in call.keywords}
+            place = 3 if call.func.id == "Change" else 4
+            told = given.get("operation", call.args[place] if len(call.args) > place else call)
+            if not isinstance(told, ast.Call | ast.Name | ast.Attribute):
+                yield from (one.value for one in ast.walk(told) if isinstance(one, ast.Constant))
+
+
+def test_the_history_names_changes_as_the_page_does():
+    text = (DOCS / "versions.md").read_text("utf-8").split("have these names:")[1].split(". ")[0]
+    package = ROOT / "tensorlake_spark"
+    found = {
+        name
+        for path in package.rglob("*.py")
+        if path.relative_to(package).parts[0] != "datasets"
+        for name in operations_of(path.read_text("utf-8"))
+    }
+    assert {"append", "spark append", "compute"} <= found
+    assert found - {"drop"} <= set(re.findall(r"`([^`]+)`", text)), "a drop is in a transaction"
