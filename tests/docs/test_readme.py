@@ -9,6 +9,7 @@ from places import DOCS, ROOT
 
 PICTURES = DOCS / "pictures"
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+FORMATS = sorted((ROOT / "tensorlake_spark").glob("*/FORMAT.md"))
 RUN_HERE = [
     "README.md",
     *(
@@ -68,7 +69,9 @@ def test_the_code_of_every_page_is_run_by_a_test():
     assert have == ELSEWHERE | {name.removeprefix("docs/").removesuffix(".md") for name in RUN_HERE}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [*PAGES, *FORMATS], ids=lambda page: f"{page.parent.name}/{page.name}"
+)
 def test_links_lead_somewhere(page):
     text = text_of(page)
     for link in re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r'src(?:set)?="([^"]+)"', text):
