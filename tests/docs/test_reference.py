@@ -147,6 +147,13 @@ def test_transforms_of_images():
         assert row[0].strip("`") == shown(kind)
 
 
+def test_rules_of_links_and_their_defaults():
+    table = rows(section(page("python"), "Rules for links"), "rule")
+    listed = {names(row[0])[0]: row[1].strip("`") for row in table}
+    defaults = {p.name: repr(p.default) for p in parameters(tl.LinkRules)}
+    assert listed == {k: "{}" if v == "<factory>" else v for k, v in defaults.items()}
+
+
 def test_what_convert_takes_is_what_write_takes():
     text = section(page("python"), "Write").split("Options of `lake.convert`")[1]
     convert = {p.name: p.default for p in parameters(tl.TensorLake.convert)}
