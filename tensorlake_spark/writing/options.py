@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import logging
 import operator
 from collections.abc import Mapping, Sequence
@@ -104,8 +105,16 @@ def check_mapping(name: str, value: Any) -> None:
         )
 
 
+MOST_CELLS = 1 << 32
+"""Cells of a tensor given by its elements, up to which ``"auto"`` makes chunks of it to quantise: each is looked at."""
+
+
 def auto_layout(
-    density: float, options: WriteOptions, is_filled: bool, by_elements: bool = False
+    density: float,
+    options: WriteOptions,
+    is_filled: bool,
+    by_elements: bool = False,
+    size: int = 0,
 ) -> tuple[str, str]:
     """Return the layout that ``"auto"`` stands for, and why: dense if enough elements are not zero, else blocks.
 
@@ -121,7 +130,9 @@ def auto_layout(
         Whether the fill value is another one than zero.
     by_elements : bool
         Whether the elements are given one by one, as cells or as a `SparseTensor`: floats in fewer bits do not make
-        chunks of them.
+        chunks of them, nor does anything of more than `MOST_CELLS`.
+    size : int
+        Elements of the tensor.
 
     Examples
     --------
@@ -133,7 +144,8 @@ def auto_layout(
     if FEATURES in options.attrs:
         return "ftsf", "features are chunks"
     known = options.quantization
-    if known is not None and not (by_elements and known.kind in ROUNDED):
+    has_elements = by_elements and (known is None or known.kind in ROUNDED or size > MOST_CELLS)
+    if known is not None and not has_elements:
         return "ftsf", "quantize stores chunks in fewer bits than it does elements"
     if is_filled:
         return "ftsf", f"sparse layouts leave out zeros, not {options.fill_value!r}"
@@ -148,7 +160,8 @@ def choose_layout(tensor_id: str, source: Source, options: WriteOptions, fill: b
     if not isinstance(options.layout, str) or options.layout != "auto":
         return options.layout  # who looks it up refuses what is no name
     by_elements = bool(getattr(source, "by_elements", False))
-    name, reason = auto_layout(source.density(), options, any(fill), by_elements)
+    size = math.prod(source.shape)
+    name, reason = auto_layout(source.density(), options, any(fill), by_elements, size)
     tell_layout(tensor_id, name, reason)
     return name
 

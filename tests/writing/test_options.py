@@ -88,3 +88,14 @@ def test_integers_of_a_quantisation_have_a_form(lake):
         turned = lake.write("turned", x, codec="transpose+pco", quantize=kind, mode="overwrite")
         assert np.array_equal(turned.read(), ref.read())
         assert np.array_equal(turned[1:3, [4, 0]], ref[1:3, [4, 0]])
+
+
+@pytest.mark.parametrize("kind", ["int8", "split"])
+def test_elements_of_a_vast_tensor_are_not_looked_at_as_chunks(lake, kind):
+    """Each of its cells would be: it took hours."""
+    vast = tl.SparseTensor([[0, 3], [1, 2]], np.array([1, 2], "f4"), (10**6, 10**6))
+    with pytest.raises(tl.InvalidOptionError, match=f"quantize='{kind}' is not for layout bsgs"):
+        lake.write("x", vast, quantize=kind)
+    assert lake.write("x", vast, quantize="float16").layout == "bsgs"
+    small = tl.SparseTensor([[0, 3], [1, 2]], np.array([1, 2], "f4"), (10, 10))
+    assert lake.write("small", small, quantize=kind).layout == "ftsf"
