@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import logging
+import math
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
