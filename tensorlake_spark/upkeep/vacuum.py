@@ -200,10 +200,10 @@ def _kept(snapshot: Snapshot, keep: Sequence[int]) -> _Kept:
             found.paths.update(Snapshot.open(storage, version, kind=None).files.path)
         except InvalidOptionError as error:
             if version in found.damaged and version in by_version:
+                name = by_version[version][0]
                 raise FormatError(
-                    f"version {version} of {storage.uri}, whose files the tag {by_version[version][0]!r} keeps, cannot be "
-                    f"read, and nothing was deleted: bring the files of {LOG} back from a backup, or remove the tag "
-                    f"({error})"
+                    f"version {version} of {storage.uri}, whose files the tag {name!r} keeps, cannot be read, and nothing "
+                    f"was deleted: bring the files of {LOG} back from a backup, or remove the tag ({error})"
                 ) from error
             lost[version] = error
     for version, reason in lost.items():

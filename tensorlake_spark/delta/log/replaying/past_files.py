@@ -41,8 +41,8 @@ class PastFiles:
         Versions that do not follow from a checkpoint or the first commit by commits that are all there, and can be
         read. Their files are not among the paths.
     damaged : set of int
-        Those of them for which the log has files that cannot be read, or lacks commits though it has the first one: this
-        is not how it is tidied up.
+        Those of them for which the log has files that cannot be read, or lacks commits though it has the first one:
+        this is not how it is tidied up.
     """
 
     paths: set[str] = field(default_factory=set)
