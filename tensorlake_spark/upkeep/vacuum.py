@@ -202,8 +202,8 @@ def _kept(snapshot: Snapshot, keep: Sequence[int]) -> _Kept:
             if version in found.damaged and version in by_version:
                 name = by_version[version][0]
                 raise FormatError(
-                    f"version {version} of {storage.uri}, whose files the tag {name!r} keeps, cannot be read, and nothing "
-                    f"was deleted: bring the files of {LOG} back from a backup, or remove the tag ({error})"
+                    f"version {version} of {storage.uri}, whose files the tag {name!r} keeps, cannot be read, and "
+                    f"nothing was deleted: bring the files of {LOG} back from a backup, or remove the tag ({error})"
                 ) from error
             lost[version] = error
     for version, reason in lost.items():
