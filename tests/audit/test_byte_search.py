@@ -148,6 +148,14 @@ def test_a_file_that_the_store_refuses_to_give_is_not_taken_for_clean(storage, m
         Search(probes(SECRET)).in_columns(storage, "x.parquet")
 
 
+def test_a_file_that_cannot_be_read_to_its_end_has_no_columns(storage, monkeypatch):
+    def torn(*_):
+        raise OSError("Unexpected end of stream")
+
+    monkeypatch.setattr(byte_search, "read_footer", torn)
+    assert not Search(probes(SECRET)).in_columns(storage, "x.parquet")
+
+
 def test_payload_of_rows_that_hold_more_are_not_looked_for_in_bytes(storage):
     name = written(storage, "x.bin", SECRET)
     assert not Search(probes(SECRET, whole=False)).in_bytes(storage, name)
@@ -155,9 +163,16 @@ def test_payload_of_rows_that_hold_more_are_not_looked_for_in_bytes(storage):
 
 
 def test_what_identifies_nothing_is_not_looked_for():
-    short, pattern = probes(SECRET[: WINDOW - 1]), probes(bytes(range(8)) * 100)
+    short, pattern = probes(SECRET[: WINDOW - 1]), probes(bytes(range(11)) * 100)
     assert (short.skipped, len(short.digests), short.windows) == (1, 0, [])
     assert (pattern.skipped, len(pattern.digests), pattern.windows) == (0, 1, [])
+    assert len(probes(bytes(range(12)) * 100).windows) == 1, "twelve different bytes tell enough"
+
+
+def test_who_looks_for_nothing_finds_nothing(storage):
+    pq.write_table(pa.table({"values": [SECRET]}), f"{storage.uri}/x.parquet")
+    assert not Search(Probes()).in_columns(storage, "x.parquet")
+    assert not Search(Probes()).in_bytes(storage, "x.parquet")
 
 
 def test_of_many_payloads_a_sample_is_looked_for(monkeypatch):
@@ -175,6 +190,10 @@ def test_probes_of_several_tasks_come_together():
     assert (one.digests, one.windows, one.skipped) == (both.digests, both.windows, 2)
     one.update(probes(SECRET, whole=False))
     assert one.windows == both.windows
+    one.add(SECRET, whole=False)
+    assert one.windows == both.windows, (
+        "as those of several tasks: the first says what is looked for"
+    )
 
 
 def test_files_that_are_gone_or_damaged_have_no_columns(storage):
@@ -216,6 +235,24 @@ def test_pictures_are_not_told_by_what_all_begin_with():
         assert window in one
         assert window not in other
     nothing = Probes()
-    nothing.add(b"\xff\xd8\xff" + bytes(range(256)) + b"\xff\xda" + bytes(30))
+    nothing.add(b"\xff\xd8\xff" + bytes(range(256)) + b"\xff\xda" + bytes(range(30)))
     assert nothing.windows == []
     assert len(nothing.digests) == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"\x89PNG\r\n\x1a\n" + OTHER + b"IDAT" + OTHER[:4], OTHER[:16]),
+        (b"\x89PNG\r\n\x1a\n", OTHER[:16]),
+        (b"\xff\xd8\xff" + OTHER + b"\xff\xda" + OTHER + b"\xff\xda" + OTHER[:12], b"\xff\xd9"),
+        (b"\xff\xd8\xff" + OTHER[1:12], b"\xff\xd9"),
+        (b"", b""),
+    ],
+    ids=["png", "png of no rows", "jpeg", "jpeg of no scan", "no picture"],
+)
+def test_the_window_of_a_picture_lies_in_its_own_part(before, after):
+    """After the tables, which come first and may be long, and before what all pictures end with."""
+    own = SECRET[:WINDOW]
+    assert probes(before + own + after).windows == [own]
+    assert probes(before + own[1:] + after).windows == []

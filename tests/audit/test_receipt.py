@@ -1,7 +1,7 @@
 """Receipts of a purge: what was written is read, and what was changed since is told."""
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 from places import DOCS
@@ -75,11 +75,27 @@ def test_a_key_that_is_no_bytes(key):
         tl.verify_receipt(RECEIPT.to_json(b"secret"), key)
 
 
-def test_one_of_format_1_lists_no_written_files():
-    none = {"digest_before": None, "digest_after": None, "bytes_replaced": 0, "bytes_written": 0}
-    old = replace(RECEIPT, format=1, written=(), bytes_hashed=0, **none)
-    assert "written" not in json.loads(old.to_json())["receipt"]
+ADDED = {
+    2: {"written": ()},
+    3: {"digest_before": None, "digest_after": None, "bytes_replaced": 0, "bytes_written": 0, "bytes_hashed": 0},
+    4: {"samples": None},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_one_of_an_earlier_format_has_nothing_of_those_after_it(number):
+    later = {k: v for since, names in ADDED.items() if since > number for k, v in names.items()}
+    old = replace(replace(RECEIPT, samples="3, 7-9"), format=number, **later)
+    names = json.loads(old.to_json())["receipt"].keys()
+    assert names == {field.name for field in fields(PurgeReceipt)} - later.keys()
     assert verify_receipt(old.to_json(b"k"), b"k") == old
+
+
+def test_the_seal_holds_whatever_the_order_and_spacing_of_names():
+    """Other programs write JSON in ways of their own."""
+    said = json.loads(RECEIPT.to_json(b"k"))
+    said["receipt"] = dict(reversed(said["receipt"].items()))
+    assert verify_receipt(json.dumps(said), b"k") == RECEIPT
 
 
 @pytest.mark.parametrize(
