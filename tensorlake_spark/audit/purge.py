@@ -40,6 +40,7 @@ from tensorlake_spark.errors import (
     UnsupportedFeatureError,
 )
 from tensorlake_spark.indexing import format_key, parse_key, select_points, select_simple
+from tensorlake_spark.indexing.coords import ravel
 from tensorlake_spark.rows.metadata import Meta
 from tensorlake_spark.tensor.spec import listed_ids
 from tensorlake_spark.writing.editing.removal import clear_part, remove_tensor
@@ -211,7 +212,10 @@ def _target(
     spec = (meta or catalog.get(snapshot, tensor_id)).spec
     if coords is not None:
         points = _points(coords, spec.ndim)
-        selection = select_points(tuple(points), spec.shape)
+        named = select_points(tuple(points), spec.shape).coords
+        # Each once: a row is sought as a whole if as many of its elements are named as it has.
+        _, first = np.unique(ravel(named, spec.shape), return_index=True)
+        selection = select_points(tuple(named[:, first]), spec.shape)
         digest = hashlib.sha256(points.astype("<i8").tobytes()).hexdigest()
         return Target(tensor_id, spec, selection), f"{selection.size} elements, sha256 {digest}"
     key = parse_key(region, spec.axes) if isinstance(region, str) else region

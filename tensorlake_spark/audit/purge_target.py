@@ -39,7 +39,7 @@ class Target:
     spec : TensorSpec, or None
         The tensor as it is now; needed for a part.
     selection : Selection, PointSelection or MixedSelection, or None
-        The part; None for the whole tensor, its metadata included.
+        The part, no element of it twice; None for the whole tensor, its metadata included.
     key : object
         What the selection was made from, where that is a key.
     """

@@ -772,3 +772,17 @@ def test_the_page_runs(tmp_path):
     assert len(blocks) == 8
     for block in blocks:
         exec(compile(block, "compliance.md", "exec"), names)
+
+
+@pytest.mark.parametrize("layout", ["coo", "csr"])
+@pytest.mark.parametrize("again", [0, -1])
+def test_coordinates_that_name_an_element_more_than_once(lake, layout, again):
+    """As many of them as the row has elements are not the whole row, of which the rest may stay."""
+    values = np.random.default_rng(0).random(60)
+    coords = np.stack([np.zeros(60, np.int64), np.arange(60)])
+    lake.write("s", tl.SparseTensor(coords, values, (1, 60)), layout=layout)
+    receipt = lake.purge("s", coords=[[0, again] * 30, [7] * 60], now=True)
+    assert receipt.verified, receipt.reason
+    assert receipt.region.startswith("1 elements, ")
+    assert receipt.searched["windows"] == 0
+    assert lake["s"][...].nnz == 59

@@ -172,7 +172,6 @@ COVERED = {
     "audit/check_tensor": "audit/test_check",
     "audit/files_of_tensor": "audit/test_purge",
     "audit/inventory": "audit/test_check",
-    "audit/purge_target": "audit/test_purge_parts",
     "audit/repair": "audit/test_check",
     "delta/files/inspection": "audit/test_check",
     "delta/files/compacting/merge": "delta/files/compacting/test_compaction",
