@@ -139,6 +139,21 @@ def test_all_bytes_of_samples_are_looked_at_also_beside_a_column_that_tensors_ha
         assert Search(probes(payload)).in_columns(storage, "x.parquet")
 
 
+def test_all_bytes_of_files_of_others_are_looked_at(storage):
+    """A table that somebody made of ours has names of its own."""
+    pq.write_table(pa.table({"x": [1], "photo": [SECRET]}), f"{storage.uri}/x.parquet")
+    assert Search(probes(SECRET)).in_columns(storage, "x.parquet")
+    assert not Search(probes(OTHER)).in_columns(storage, "x.parquet")
+
+
+def test_blocks_that_share_their_place_in_the_table_are_told_apart(storage):
+    """Some of them have keys beyond all that are looked for."""
+    search = Search(probes(SECRET))
+    search._table[:] = True
+    assert not search.in_bytes(storage, written(storage, "x.bin", OTHER * 20))
+    assert search.in_bytes(storage, written(storage, "y.bin", OTHER * 20 + SECRET))
+
+
 def test_a_file_that_the_store_refuses_to_give_is_not_taken_for_clean(storage, monkeypatch):
     def refused(*_):
         raise PermissionError(13, "Permission denied")
