@@ -34,6 +34,11 @@ def test_each_element_is_in_one_share(counts):
 def test_each_group_is_in_one_span(sizes):
     found = spans(np.cumsum([0, *sizes]))
     assert [k for span in found for k in range(*span)] == [*range(len(sizes))]
+    assert all(first < stop for first, stop in found)
+
+
+def test_spans_are_as_large_as_each_other():
+    assert spans(np.arange(0, 22)) == [(0, 7), (7, 14), (14, 21)]
 
 
 @pytest.mark.parametrize("count", [0, 1, 4, 5, 99])

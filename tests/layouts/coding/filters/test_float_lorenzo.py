@@ -47,6 +47,24 @@ def test_many_blocks_at_once_are_as_each(shape):
     assert np.array_equal(less.view("f4"), x)
 
 
+@pytest.mark.parametrize("shape", [(3, 1, 4, 7), (3, 4, 1, 7), (1, 3, 4, 7)])
+def test_axes_of_length_1_are_no_planes_of_the_format(shape):
+    words = walk(shape).astype("f4").view("u4")
+    short = float_lorenzo.subtract(words.reshape(3, 4, 7))
+    assert np.array_equal(float_lorenzo.subtract(words).reshape(3, 4, 7), short)
+
+
+@pytest.mark.parametrize(("kind", "low", "high"), [("f4", -100, 124), ("f8", -900, 1020)])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_bounds_of_the_format_are_in_it(kind, low, high, sign):
+    least, most = np.array([2.0**low, 2.0**high], kind)
+    within = np.array([0, least, most], kind) * sign
+    assert float_lorenzo.fits(within.view(f"u{within.itemsize}"))
+    for beyond in (np.nextafter(least, least * 0), np.nextafter(most, most * 2)):
+        words = np.array([1, beyond * sign], kind).view(f"u{within.itemsize}")
+        assert not float_lorenzo.fits(words)
+
+
 def test_the_prediction_is_added_in_the_order_of_the_format():
     corner, behind, above = np.float32(-1), np.float32(2.0**24), np.float32(1)
     block = np.array([[[corner], [behind]], [[above], [5]]], "f4")  # planes, lines, columns
