@@ -14,6 +14,7 @@ from tensorlake_spark.indexing import AnySelection, Selection
 from tensorlake_spark.layouts.coding import codec as codecs
 from tensorlake_spark.layouts.coding.block_stacks import decode_stack
 from tensorlake_spark.layouts.coding.chain import TRANSPOSE, Codec, parted
+from tensorlake_spark.layouts.coding.packed_parts import put_parts
 from tensorlake_spark.layouts.quantization import quantized_block
 from tensorlake_spark.layouts.quantization.native_blocks import decode_native
 from tensorlake_spark.layouts.verification import Payload, hold
@@ -138,12 +139,14 @@ class DenseRows:
     def _put_parts(self, values: Sequence[Any], codec: Codec, run: Run, result: Array) -> int:
         """Decode the blocks of a run by one call, if there is one; return how many elements they gave, 0 if not."""
         selection = self.selection
-        if not (codec.packed and isinstance(selection, Selection) and selection.is_box):
+        if not (codec.packed and isinstance(result, np.ndarray)):
+            return 0
+        if not (isinstance(selection, Selection) and selection.is_box):
             return 0
         lo, hi, first = self.lo[run.rows], self.hi[run.rows], np.array(selection.box.lo)
         low, high = np.maximum(lo, first), np.minimum(hi, selection.box.hi)
         parts = low - lo, high - lo, low - first
-        if not codecs.decode_parts(values, codec, run.shape, self.spec.dtype, *parts, result):
+        if not put_parts(values, codec, run.shape, self.spec.dtype, *parts, result):
             return 0
         return int((high - low).prod(axis=1).sum())
 

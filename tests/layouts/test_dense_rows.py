@@ -58,7 +58,7 @@ def test_a_damaged_block_is_named_by_whichever_thread_finds_it(tmp_path, monkeyp
 def test_packed_blocks_are_decoded_together(tmp_path, monkeypatch):
     """By the compiled loop, run by Python: runs of eight rows, whole blocks and parts of them."""
     monkeypatch.setattr(dense_rows, "_STACK_ROW", 0)
-    monkeypatch.setattr(codecs, "_SHORT_BLOCK", 0)
+    monkeypatch.setattr(codecs, "_SHORT_FRAME", 0)
     x = np.random.default_rng(3).normal(size=(11, 10, 20)).cumsum(axis=0).astype(np.float32)
     lake = tl.open(tmp_path)
     lake.write("x", x, block_shape=(4, 3, 16), codec="lorenzo(float)+zigzag+pack")
@@ -78,6 +78,9 @@ def test_packed_blocks_are_decoded_together(tmp_path, monkeypatch):
         found.clear()
         np.testing.assert_array_equal(lake["x"][key], x[key])
         assert found == set()
+    found.clear()
+    np.testing.assert_array_equal(lake["x"].max(axis=(1, 2)), x.max(axis=(1, 2)))
+    assert found == {"decode_packed_into"}  # a block at a time, into what takes blocks apart
     out = np.zeros_like(x[::-1])
     lake["x"].read(out=out[::-1])  # memory that descends has no loop
     np.testing.assert_array_equal(out[::-1], x)

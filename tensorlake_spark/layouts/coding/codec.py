@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.kernel_switch import compiled
 from tensorlake_spark.layouts.coding import pco
 from tensorlake_spark.layouts.coding.block_words import (
@@ -37,6 +36,7 @@ from tensorlake_spark.layouts.coding.filters import (
     nibbles,
     zigzag,
 )
+from tensorlake_spark.layouts.coding.packed_parts import put_part
 from tensorlake_spark.layouts.kernels.steps import Steps, has_planes
 
 __all__ = [
@@ -302,60 +302,14 @@ def decode_into(
     near = codec.beginning(shape, src, word.itemsize) if nbytes >= _SHORT_FRAME else None
     wanted = math.prod(near or ()) * kind.itemsize
     if near is not None and codec.packed:
+        if put_part(payload, codec, shape, kind, src, out):
+            return
         flat, shape = _unpacked(payload, codec, shape, near, kind), near
     elif near is None or wanted > _BEGINNING * nbytes:
         flat = _flat(payload, codec, shape, kind)
     else:
         flat, shape = inflate_beginning(payload, nbytes, wanted).view(word), near
     _put(flat, codec, shape, kind, src, out)
-
-
-def decode_parts(
-    payloads: Sequence[Any],
-    codec: Codec,
-    shape: Sequence[int],
-    dtype: np.dtype[Any],
-    starts: Array,
-    stops: Array,
-    places: Array,
-    out: Array,
-) -> bool:
-    """Decode a part of each of some blocks of one shape straight into a result, by one call, if there is a loop for it.
-
-    Parameters
-    ----------
-    payloads : sequence of bytes-like
-        What `encode` returned for each block; at least one.
-    codec, shape, dtype
-        As for `decode`, of every block.
-    starts, stops, places : int64 ndarray, shape (blocks, ndim)
-        Which part of each block, and where in `out` it begins.
-    out : ndarray
-        The result.
-
-    Returns
-    -------
-    bool
-        False if nothing was done.
-
-    Raises
-    ------
-    CorruptDataError
-        If a payload does not hold just its block.
-    """
-    steps = steps_of(codec, shape, dtype)
-    if not (codec.packed and steps.floats and steps.takes(shape, dtype.itemsize)):
-        return False
-    nbytes = math.prod(shape) * dtype.itemsize
-    dense = _loaded("packed_floats", dtype.itemsize, False, nbytes * len(payloads))
-    if dense is None:
-        return False
-    held = [np.frombuffer(payload, np.uint8) for payload in payloads]
-    wrong = dense.decode_packed_into(held, steps, shape, starts, stops, places, words(out))
-    if wrong is not None and wrong >= 0:
-        bit_packing.parts(payloads[wrong], math.prod(shape), np.dtype(f"<u{dtype.itemsize}"))
-        raise CorruptDataError("packed words do not fill their block")
-    return wrong is not None
 
 
 def _put(

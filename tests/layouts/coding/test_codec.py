@@ -7,14 +7,12 @@ import pytest
 from examples import times
 from hypothesis import given
 from hypothesis import strategies as st
-from loop_taking import take_loops
 
 from tensorlake_spark.errors import CorruptDataError, InvalidOptionError
 from tensorlake_spark.layouts.coding import codec as codecs
 from tensorlake_spark.layouts.coding.block_stacks import decode_stack
 from tensorlake_spark.layouts.coding.chain import TRANSPOSE
 from tensorlake_spark.layouts.coding.pco import number_of
-from tensorlake_spark.layouts.kernels import dense
 from tensorlake_spark.layouts.testing.laws import arrays, bits
 
 NAMES = list(codecs.CODECS)
@@ -201,24 +199,3 @@ def test_a_transposed_scalar_is_itself(name):
     written, payload = codecs.encode(x, codecs.codec_of(TRANSPOSE + name))
     found = codecs.decode(payload, codecs.codec_of(written), x.shape, x.dtype)
     assert found.reshape(()).tobytes() == x.tobytes()
-
-
-@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
-def test_a_damaged_payload_among_many_is_an_error(monkeypatch):
-    monkeypatch.setattr(codecs, "_SHORT_BLOCK", 0)
-    x = np.linspace(1, 2, 60).reshape(3, 20)
-    codec = codecs.codec_of("lorenzo(float)+pack")
-    _, payload = codecs.encode(x, codec)
-    take_loops(monkeypatch, dense, ())
-    starts = np.zeros((2, 2), np.int64)
-    parts = starts, starts + x.shape, np.array([[0, 0], [3, 0]])
-    out = np.empty((6, 20))
-    assert codecs.decode_parts([payload, payload], codec, x.shape, x.dtype, *parts, out)
-    np.testing.assert_array_equal(out, np.concatenate([x, x]))
-    for damaged, said in [
-        (payload[:2], "2 widths"),
-        (payload[:-1], "bytes of packed words"),
-        (b"\xff" * 9, "in 255"),
-    ]:
-        with pytest.raises(CorruptDataError, match=said):
-            codecs.decode_parts([payload, damaged], codec, x.shape, x.dtype, *parts, out)
