@@ -59,19 +59,24 @@ def hold(row: Payload, spec: TensorSpec, lo: Array, hi: Array) -> None:
     CorruptDataError
         If it fails; names tensor and box, whose corners are `lo` and `hi`.
     """
-    if row.check is not None:
-        _hold(row.check, row.index, row.values, spec, lo, hi)
+    if row.check is not None and not _is_right(row.check, row.index, row.values):
+        raise _failed(spec, lo, hi)
 
 
-def _hold(check: Check, index: Any, values: Any, spec: TensorSpec, lo: Array, hi: Array) -> None:
-    crc, body = check.crc, values
-    if check.is_upper and values is not None:  # the checksum of the row needs both columns
-        crc, body = int.from_bytes(values[:4], "little"), memoryview(values)[4:]
-    if values is None or crc_payload(check.start, index, body, check.corners) != crc:
-        raise CorruptDataError(
-            f"tensor {spec.id!r}, box {box_text(lo, hi)}: the row fails its checksum; "
-            "restore the file from a backup, or an earlier version of the table"
-        )
+def _is_right(check: Check, index: Any, values: Any) -> bool:
+    if values is None:
+        return False
+    crc = check.crc
+    if check.is_upper:  # the checksum of the row needs both columns
+        crc, values = int.from_bytes(values[:4], "little"), memoryview(values)[4:]
+    return crc_payload(check.start, index, values, check.corners) == crc
+
+
+def _failed(spec: TensorSpec, lo: Array, hi: Array) -> CorruptDataError:
+    return CorruptDataError(
+        f"tensor {spec.id!r}, box {box_text(lo, hi)}: the row fails its checksum; "
+        "restore the file from a backup, or an earlier version of the table"
+    )
 
 
 @dataclass(frozen=True)
@@ -234,8 +239,9 @@ def checked(
         for kind, form, crc in zip(zip(*heads, strict=True), forms, crcs, strict=True)
     ]
     if not later:
-        for i, check in enumerate(checks):
-            _hold(check, index[i], values[i], spec, lo[i], hi[i])
+        for i, what in enumerate(zip(checks, index, values, strict=True)):
+            if not _is_right(*what):
+                raise _failed(spec, lo[i], hi[i])
     inside = (lo < hi) & (lo >= 0) & (hi <= np.array(spec.shape, np.int64))
     fits: Array = np.asarray(np.all(inside, axis=1))
     ours = spec.layout, dtype_name(spec.dtype)
