@@ -19,6 +19,7 @@ SETUP = """
     import numpy as np, tqdm.auto
     import tensorlake_spark as tl
     from tensorlake_spark import progress
+    from tensorlake_spark.reading import read
 
     class Bar(tqdm.auto.tqdm):
         def close(self):
@@ -27,7 +28,7 @@ SETUP = """
             super().close()
 
     tqdm.auto.tqdm = Bar
-    progress._LONG = 1 << 20
+    progress._LONG = read._SHORT = 1 << 20
     lake = tl.open(sys.argv[1])
     x = np.random.default_rng(0).integers(0, 250, (64, 256, 256), np.uint8)  # 4 MiB
 """
