@@ -13,7 +13,7 @@ import numpy as np
 from tensorlake_spark.indexing import AnySelection, Selection
 from tensorlake_spark.layouts.coding import codec as codecs
 from tensorlake_spark.layouts.coding.block_stacks import decode_stack
-from tensorlake_spark.layouts.coding.chain import TRANSPOSE, Codec, parted
+from tensorlake_spark.layouts.coding.chain import Codec, is_copied, is_packed, parted
 from tensorlake_spark.layouts.coding.packed_parts import put_parts
 from tensorlake_spark.layouts.quantization import quantized_block
 from tensorlake_spark.layouts.quantization.native_blocks import decode_native
@@ -31,7 +31,7 @@ _PACKED = 4  # times as many of packed ones
 _PACKED_ROWS = 8  # that one call decodes
 
 
-class Run(NamedTuple):
+class RowRun(NamedTuple):
     """Rows of a batch that have one shape and one codec, and are decoded together."""
 
     rows: list[int]
@@ -75,7 +75,7 @@ class DenseRows:
         nbytes = sum(len(row.values) + len(row.index or b"") for row in self.payload.values())
         return Totals(len(self.payload), count, nbytes)
 
-    def _runs(self) -> list[Run]:
+    def _runs(self) -> list[RowRun]:
         """Return the rows in their order: large blocks alone, small ones as many as fill a few MiB."""
         sides = (self.hi - self.lo).tolist()
         out = []
@@ -85,12 +85,12 @@ class DenseRows:
             rows, nbytes = list(group), math.prod(shape) * self.spec.dtype.itemsize
             step = max(1, _STACK_BYTES // max(1, nbytes))
             if nbytes > _STACK_ROW:
-                step = _PACKED_ROWS if codec.endswith("+pack") else 1
+                step = _PACKED_ROWS if is_packed(codec) else 1
             for start in range(0, len(rows), step):
-                out.append(Run(rows[start : start + step], shape, codec))
+                out.append(RowRun(rows[start : start + step], shape, codec))
         return out
 
-    def _takes_long(self, runs: Sequence[Run], result: Array) -> bool:
+    def _takes_long(self, runs: Sequence[RowRun], result: Array) -> bool:
         """Whether several threads decode runs sooner than one: they wait for each other at every turn of Python."""
         if len(runs) < 2 or not isinstance(result, np.ndarray):
             return False
@@ -98,14 +98,13 @@ class DenseRows:
         packed = nbytes = 0
         for run in runs:
             size = len(run.rows) * math.prod(run.shape) * itemsize
-            if run.codec.endswith("+pack"):
+            if is_packed(run.codec):
                 packed += size
-            elif run.codec.removeprefix(TRANSPOSE) != "raw":
+            elif not is_copied(run.codec):
                 nbytes += size
-        # Of packed words only those are decoded that are asked for.
         return nbytes + min(packed, self.selection.size * itemsize) // _PACKED >= _LONG
 
-    def _put_run(self, run: Run, result: Array) -> int:
+    def _put_run(self, run: RowRun, result: Array) -> int:
         """Decode a run; return how many elements of the selection it gave."""
         for i in run.rows:
             hold(self.payload[i], self.spec, self.lo[i], self.hi[i])
@@ -136,7 +135,7 @@ class DenseRows:
             count += part.size
         return count
 
-    def _put_parts(self, values: Sequence[Any], codec: Codec, run: Run, result: Array) -> int:
+    def _put_parts(self, values: Sequence[Any], codec: Codec, run: RowRun, result: Array) -> int:
         """Decode the blocks of a run by one call, if there is one; return how many elements they gave, 0 if not."""
         selection = self.selection
         if not (codec.packed and isinstance(result, np.ndarray)):
@@ -150,7 +149,7 @@ class DenseRows:
             return 0
         return int((high - low).prod(axis=1).sum())
 
-    def _put_quantized(self, i: int, run: Run, result: Array, is_native: bool) -> int:
+    def _put_quantized(self, i: int, run: RowRun, result: Array, is_native: bool) -> int:
         """Decode a row whose codec quantises, or as it is stored."""
         (src, dst), row, dtype = self._places(i), self.payload[i], self.spec.dtype
         what = row.values, row.index, row.codec, run.shape, dtype

@@ -14,7 +14,7 @@ from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.errors import CorruptDataError, InvalidKeyError
 from tensorlake_spark.indexing import select
 from tensorlake_spark.layouts import AnySelection, stored_layout
-from tensorlake_spark.layouts.coding.chain import TRANSPOSE
+from tensorlake_spark.layouts.coding.chain import is_copied, is_packed
 from tensorlake_spark.layouts.quantization.native_blocks import CODES, Codes, native_fill
 from tensorlake_spark.progress import progress
 from tensorlake_spark.rows.metadata import Meta
@@ -109,7 +109,9 @@ def _decode(
         return
     read_plan = scan.plan(snapshot, spec.id, selection, columns)
     is_short = _is_short(snapshot, meta, selection, read_plan.n_bytes)
-    wanted = layout.row_bound(spec, selection)
+    job_bytes = _SHORT
+    if not is_short:
+        job_bytes = _job_bytes(read_plan.n_rows, layout.row_bound(spec, selection))
     with progress(f"read {spec.id}", read_plan.n_bytes) as done:
         found = scan.read(
             snapshot,
@@ -118,7 +120,7 @@ def _decode(
             lambda batch: layout.decode(batch, spec, selection, result),
             done,
             one_by_one=is_short,
-            job_bytes=_SHORT if is_short else _job_bytes(read_plan.n_rows, wanted),
+            job_bytes=job_bytes,
         )
     if verify:
         check_totals(meta, selection, sum(found, Totals()))
@@ -144,12 +146,12 @@ def _is_short(snapshot: Snapshot, meta: Meta, selection: AnySelection, nbytes: i
     that their layout decodes in threads anyway.
     """
     codec, totals, layout = meta.spec.codec or "", meta.totals, stored_layout(meta.spec)
-    if codec.removeprefix(TRANSPOSE) == "raw":
+    if is_copied(codec):
         has_small_rows = totals.nbytes <= _SMALL_ROW * totals.rows
         return nbytes <= (_SHORT_OF_SMALL_ROWS if has_small_rows else _SHORT_COPY)
     if snapshot.remote is not None or not layout.has_threads:
         return False
-    if codec.endswith("+pack"):  # only the words that are asked for are decoded
+    if is_packed(codec):
         nbytes = min(nbytes, selection.size * meta.spec.dtype.itemsize)
     return nbytes <= _SHORT
 

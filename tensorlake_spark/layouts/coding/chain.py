@@ -221,6 +221,28 @@ def parted(name: str) -> tuple[str, str]:
     return (found[1], found[2]) if found else ("", name)
 
 
+def is_copied(name: str) -> bool:
+    """Whether blocks of a codec are only copied, turned or not.
+
+    Examples
+    --------
+    >>> is_copied("raw"), is_copied("transpose+raw"), is_copied("zstd")
+    (True, True, False)
+    """
+    return name.removeprefix(TRANSPOSE) == "raw"
+
+
+def is_packed(name: str) -> bool:
+    """Whether a codec packs what its other steps left: a read decodes only the words that it asks for.
+
+    Examples
+    --------
+    >>> is_packed("lorenzo(float)+zigzag+pack"), is_packed("zigzag+zstd")
+    (True, False)
+    """
+    return name.endswith("+pack")
+
+
 def argument_of(step: str) -> str:
     """Return what is between the brackets of a step.
 
