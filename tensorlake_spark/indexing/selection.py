@@ -20,6 +20,8 @@ from tensorlake_spark.indexing.box import Box
 
 Array = np.ndarray[Any, Any]
 
+_WHOLE = -(2**63), 2**63 - 1
+
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -246,6 +248,16 @@ class Selection:
         bounds = [axis.bounds for axis in self.axes]
         return Box(tuple(a for a, _ in bounds), tuple(b for _, b in bounds))
 
+    @cached_property
+    def _limits(self) -> tuple[Array, Array] | None:
+        """The corners of a box that is picked, as far as int64 goes on an axis that is picked whole; else None."""
+        if self.is_empty or not self.is_box:
+            return None
+        sides = zip(self.axes, self.shape, strict=True)
+        ends = [_WHOLE if axis.count == size else axis.bounds for axis, size in sides]
+        first, stop = np.array(ends, np.int64).reshape(-1, 2).T
+        return first, stop
+
     def ranges(self) -> tuple[tuple[int, int, int], ...]:
         """Return ``(axis, lo, hi)`` of `box` for every axis that it does not cover whole.
 
@@ -274,6 +286,9 @@ class Selection:
         >>> every_third.hits(np.array([[1], [2]]), np.array([[3], [4]])).tolist()
         [False, True]
         """
+        if self._limits is not None:
+            first, stop = self._limits
+            return np.asarray((np.maximum(lo, first) < np.minimum(hi, stop)).all(axis=1))
         out: Array = np.asarray(np.all(hi > lo, axis=1))
         for k, axis in enumerate(self.axes):
             if axis.count < self.shape[k] or isinstance(axis, Points):

@@ -21,6 +21,8 @@ from tensorlake_spark.tensor.spec import STORED_AXES, TensorSpec, dtype_name
 
 Array = np.ndarray[Any, Any]
 
+_FEW = 64  # texts that are sooner made than compared
+
 
 class Payload(NamedTuple):
     """What a row holds.
@@ -275,7 +277,7 @@ def _row_text(batch: pa.RecordBatch, place: int) -> str:
 def _texts(column: pa.Array, wanted: Sequence[int]) -> list[str | None]:
     """Return some texts of a column; in most batches all rows have the same."""
     try:
-        if len(wanted) and column[1:].equals(column[:-1]):
+        if len(column) > _FEW and len(wanted) and column[1:].equals(column[:-1]):
             return [column[0].as_py()] * len(wanted)
         texts = column.to_pylist()
     except UnicodeDecodeError as error:

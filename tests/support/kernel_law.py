@@ -96,10 +96,10 @@ def check_packing(word: str, rng: np.random.Generator) -> None:
     """Hold the loops over packed words to NumPy: words of few bits or many, and the beginnings of some lines."""
     kind = np.dtype(word)
     shape = tuple(int(n) for n in rng.integers(1, 70, 2))
-    few = rng.integers(0, 2**64, shape, np.uint64) >> rng.integers(
-        64 - 8 * kind.itemsize, 65, shape
-    ).clip(0, 63).astype(np.uint64)
-    words = few.astype(kind)
+    # Each group of 16 words has a width of its own.
+    shift = rng.integers(64 - 8 * kind.itemsize, 65, -(-math.prod(shape) // 16)).clip(0, 63)
+    shifts = np.repeat(shift.astype(np.uint64), 16)[: math.prod(shape)].reshape(shape)
+    words = (rng.integers(0, 2**64, shape, np.uint64) >> shifts).astype(kind)
     payload = bit_packing.encode(words)
     assert packing.encode(words.reshape(-1)) == payload
     widths, data = bit_packing.parts(payload, words.size, kind)

@@ -64,7 +64,8 @@ class Footer:
         self.num_rows = found.num_rows
         self._side: dict[int, tuple[Array, Array, Array]] = {}
         self._held: tuple[tuple[str, bool] | None, Array] = None, np.zeros(0, bool)
-        self._small: dict[tuple[int, tuple[str, ...]], pa.RecordBatch] = {}
+        # Of row groups the rows that were read together, and which of these are theirs.
+        self._small: dict[tuple[int, tuple[str, ...]], tuple[pa.RecordBatch, int, int]] = {}
         self._small_rows = 0
         self._payload: dict[tuple[int, str], PayloadViews | None] = {}
         self._metas: Part | None = None
@@ -111,7 +112,7 @@ class Footer:
             Leaf columns.
         """
         found = {g: self._small.get((g, columns)) for g in groups}
-        absent = [g for g, batch in found.items() if batch is None]
+        absent = [g for g, held in found.items() if held is None]
         if absent:
             metadata, numbers = self.part(absent)
             with file(metadata) as opened:
@@ -119,13 +120,18 @@ class Footer:
             read = plain_types(table).combine_chunks().to_batches()[0]
             first = 0
             for g in absent:
-                count = int(self.rows[g])
-                found[g] = read.slice(first, count)
-                first += count
+                held = found[g] = read, first, first + int(self.rows[g])
+                first = held[2]
                 if self._small_rows < _SMALL_ROWS:
-                    self._small[g, columns] = found[g]
-                    self._small_rows += count
-        batches = [found[g] for g in groups]
+                    self._small[g, columns] = held
+                    self._small_rows += held[2] - held[1]
+        runs: list[tuple[pa.RecordBatch, int, int]] = []
+        for batch, start, stop in (found[g] for g in groups):
+            if runs and runs[-1][0] is batch and runs[-1][2] == start:
+                runs[-1] = batch, runs[-1][1], stop
+            else:
+                runs.append((batch, start, stop))
+        batches = [batch.slice(start, stop - start) for batch, start, stop in runs]
         return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
     def span(self, group: int, columns: tuple[str, ...]) -> tuple[int, int]:
@@ -241,7 +247,7 @@ class Footer:
         """
         count = len(self.rows)
         lo = np.zeros((count, len(shape)), np.int64)
-        hi = np.tile(np.array(shape, np.int64), (count, 1))
+        hi = np.full(lo.shape, shape, np.int64)
         for k in axes:
             if k < STORED_AXES:
                 known, least, most = self._sides(k)

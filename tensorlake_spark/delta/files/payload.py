@@ -110,13 +110,17 @@ def over(
     """
     if len(parts) == 1 and mask is None:
         return parts[0].array(file)
+    valid = np.concatenate([part.valid for part in parts])
+    if mask is not None:
+        valid = valid[mask]
+    if not valid.any():  # as of dense rows, which have no index
+        return pa.nulls(len(valid), pa.binary_view())
     # As bytes: NumPy takes five times as long to find out that dtypes with fields are the same.
     views = np.concatenate([part.views.view(_WORDS) for part in parts]).view(VIEW)
-    valid = np.concatenate([part.valid for part in parts])
     apart = views["length"] > INLINE
     views["buffer"][apart] = np.repeat(np.arange(len(parts)), [len(p.views) for p in parts])[apart]
     if mask is not None:
-        views, valid = views[mask], valid[mask]
+        views = views[mask]
     bitmap = None if valid.all() else _bitmap(valid)
     buffers = [bitmap, pa.py_buffer(views), *(part.region(file) for part in parts)]
     return pa.Array.from_buffers(pa.binary_view(), len(views), buffers)

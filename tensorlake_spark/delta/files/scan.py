@@ -73,30 +73,29 @@ def plan(
     """
     shape = selection.shape
     files = snapshot.files
-    ours = files.may_hold(tensor_id, data=True)
-    wanted = ours.copy()
-    if ours.any():
-        lo, hi = files.boxes(shape)
-        wanted[ours] = selection.hits(lo[ours], hi[ours])
+    ours = files.places_of(tensor_id, data=True)
+    wanted = ours
+    if len(ours):
+        wanted = ours[selection.hits(*files.boxes(shape, ours))]
     axes = tuple(axis for axis, _, _ in selection.ranges())
     plans = []
-    for i, footer in footers(snapshot, np.flatnonzero(wanted).tolist()):
+    for i, footer in footers(snapshot, wanted.tolist()):
         if files.first_id[i] == files.last_id[i] == tensor_id and files.least_nnz[i] > 0:
             groups = footer.rows > 0
         else:
             groups = footer.may_hold(tensor_id, data=True)
         if axes:
             groups = groups & selection.hits(*footer.boxes(axes, shape))
-        chosen = np.flatnonzero(groups)
-        if len(chosen):
+        chosen = np.flatnonzero(groups).tolist()
+        if chosen:
             plans.append(
                 FilePlan(
                     path=files.path[i],
-                    row_groups=tuple(chosen.tolist()),
+                    row_groups=tuple(chosen),
                     rows=int(footer.rows[chosen].sum()),
-                    bytes=footer.size_of(chosen.tolist(), columns),
+                    bytes=footer.size_of(chosen, columns),
                     total_row_groups=len(groups),
-                    total_rows=int(footer.rows.sum()),
+                    total_rows=footer.num_rows,
                     total_bytes=int(files.size[i]),
                 )
             )
@@ -104,7 +103,7 @@ def plan(
         predicate=Predicate.of(tensor_id, selection),
         selection=selection,
         files=tuple(plans),
-        total_files=int(ours.sum()),
+        total_files=len(ours),
         total_bytes=int(files.size[ours].sum()),
         version=snapshot.version,
     )

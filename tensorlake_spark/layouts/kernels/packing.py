@@ -195,12 +195,8 @@ def _unpack_line(
             bit += np.uint64(widths[g]) * np.uint64(GROUP)
             g += 1
     whole = (row.size - done) // GROUP
-    for q in range(whole):
-        width = np.uint64(widths[g])
-        some = row[done + q * GROUP : done + q * GROUP + GROUP]
-        _unpack_group(data, width, bit, some)
-        bit += width * np.uint64(GROUP)
-        g += 1
+    bit = _unpack_groups(data, widths[g : g + whole], bit, row[done : done + whole * GROUP])
+    g += whole
     done += whole * GROUP
     if done < row.size:
         _unpack_some(data, widths[g], bit, 0, row[done:])
@@ -214,16 +210,55 @@ def _unpack_some(data: Array, width: Any, bit: Any, first: int, out: Array) -> N
 
 
 @compiled_loop
-def _unpack_group(data: Array, width: Any, bit: Any, out: Array) -> None:
-    """Write the words of a group: loops of a known length are unrolled, others LLVM makes slow vectors of."""
+def _unpack_groups(data: Array, widths: Array, bit: Any, out: Array) -> Any:
+    """Write the words of whole groups; return the bit behind them.
+
+    Nearly all lines of 32 bits have pairs alone. A loop that does not ask takes three quarters of the time.
+    """
+    paired = True
+    for q in range(widths.size):
+        paired &= _is_paired(widths[q])
+    if paired:
+        for q in range(widths.size):
+            width = np.uint64(widths[q])
+            _unpack_pairs(data, width, bit, out[q * GROUP : q * GROUP + GROUP])
+            bit += width * np.uint64(GROUP)
+        return bit
+    for q in range(widths.size):
+        width, some = np.uint64(widths[q]), out[q * GROUP : q * GROUP + GROUP]
+        if _is_paired(widths[q]):
+            _unpack_pairs(data, width, bit, some)
+        else:
+            _unpack_wide(data, width, bit, some)
+        bit += width * np.uint64(GROUP)
+    return bit
+
+
+@compiled_loop
+def _is_paired(width: Any) -> Any:
+    """Whether two words lie in eight bytes: of 29 bits they begin at an even one, of 30 at a fourth, of 32 at a byte."""
+    return (width <= np.uint8(32)) & (width != np.uint8(31))
+
+
+@compiled_loop
+def _unpack_pairs(data: Array, width: Any, bit: Any, out: Array) -> None:
+    """Write the words of a group, two by two."""
     mask = _mask(width)
-    if width <= np.uint64(28):  # two words lie in eight bytes, wherever they begin
-        for k in range(GROUP // 2):
-            both = _word(data, bit)
-            out[2 * k] = out.dtype.type(both & mask)
-            out[2 * k + 1] = out.dtype.type((both >> width) & mask)
-            bit += width + width
-    elif width <= np.uint64(57):
+    half = GROUP // 2  # so many words are whole bytes
+    for k in range(0, half, 2):
+        here = bit + np.uint64(k) * width
+        both, later = _word(data, here), _word(data, here + np.uint64(half) * width)
+        out[k] = out.dtype.type(both & mask)
+        out[k + 1] = out.dtype.type((both >> width) & mask)
+        out[half + k] = out.dtype.type(later & mask)
+        out[half + k + 1] = out.dtype.type((later >> width) & mask)
+
+
+@compiled_loop
+def _unpack_wide(data: Array, width: Any, bit: Any, out: Array) -> None:
+    """Write the words of any group: loops of a known length are unrolled, others LLVM makes slow vectors of."""
+    mask = _mask(width)
+    if width <= np.uint64(57):
         for k in range(GROUP):
             out[k] = out.dtype.type(_word(data, bit) & mask)
             bit += width

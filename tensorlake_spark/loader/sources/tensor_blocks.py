@@ -87,8 +87,8 @@ class TensorBlocks:
     @cached_property
     def _reach(self) -> tuple[Array, Array]:
         """Where the slices in each of the files begin and end."""
-        lo, hi = self.ref._snapshot.files.boxes(self.ref.shape)
-        return lo[self._files, self.axis], hi[self._files, self.axis]
+        lo, hi = self.ref._snapshot.files.boxes(self.ref.shape, self._files)
+        return lo[:, self.axis], hi[:, self.axis]
 
     @cached_property
     def sample_nbytes(self) -> int:

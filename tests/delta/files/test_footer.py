@@ -120,6 +120,25 @@ def test_small_columns_of_so_many_rows_are_kept(lake, monkeypatch):
     first, second = read(0), read(1)
     assert [*footer._small] == [(0, ("seq",))]
     assert read(0, 1) == first + second
+    assert read(1, 0) == second + first
+
+
+def test_small_columns_come_in_the_order_that_is_asked_for(lake):
+    write(lake)
+    write_by_another(lake.uri, lambda rows, path: pq.write_table(rows, path, row_group_size=2))
+    name, storage = lake._snapshot().files.path[0], Storage(lake.uri)
+    footer = Footer(footer_of(storage, name).metadata)
+    assert len(footer.rows) == 5
+    table = pq.ParquetFile(f"{lake.uri}/{name}")
+    each = [table.read_row_group(g, ["seq"]).column(0).to_pylist() for g in range(len(footer.rows))]
+
+    def opened(metadata):
+        return storage.open_parquet(name, metadata)
+
+    # Read together or one by one, whole, in part and in any order.
+    for groups in ([1, 2, 3], [2, 3], [4], [3, 4], [1, 3], [3, 2, 1], [0, 1, 2, 3, 4], [2]):
+        found = footer.small(opened, groups, ("seq",))
+        assert found.column("seq").to_pylist() == [n for g in groups for n in each[g]]
 
 
 def test_metadata_rows_are_kept_where_they_are_few(lake, monkeypatch):

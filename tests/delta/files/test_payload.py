@@ -36,6 +36,8 @@ def test_payload_views_equal_what_arrow_reads(tmp_path):
     assert over(buffer, parts).to_pylist() == values, "several row groups in one array"
     third = np.arange(len(values)) % 3 == 0
     assert over(buffer, parts, third).to_pylist() == values[::3]
+    nulls = np.array([value is None for value in values])
+    assert over(buffer, parts, nulls).equals(pa.nulls(nulls.sum(), pa.binary_view()))
     pq.write_table(column, path, compression="zstd")
     assert plain_column(pq.read_metadata(path).row_group(0), 0) is None
 

@@ -16,6 +16,26 @@ def test_loops_give_the_bytes_and_words_that_numpy_gives(word):
         check_packing(word, rng)
 
 
+@pytest.mark.parametrize("beside", [7, 31, 33])
+@pytest.mark.parametrize("width", [*range(26, 36), 56, 57, 58, 63, 64])
+def test_groups_of_any_width_are_unpacked_whole(width, beside):
+    """Words of all ones, where each bit that is lost or taken from a neighbour is seen; the rest of the line is other."""
+    words = np.zeros(128, np.uint64)
+    words[16:64:2] = words[65:96:2] = 2**width - 1
+    words[96:112] = 2**beside - 1
+    payload = np.frombuffer(packing.encode(words), np.uint8)
+    widths = payload[:8]
+    assert widths.tolist() == [0, width, width, width, width, width, beside, 0]
+    for line in (16, 32, 128):
+        out = np.ones((128 // line, line), np.uint64)
+        packing.decode_into(payload[8:], widths, np.arange(len(out)), line, out)
+        assert out.reshape(-1).tolist() == words.tolist()
+    if max(width, beside) <= 32:
+        short = np.ones((1, 128), np.uint32)
+        packing.decode_into(payload[8:], widths, np.arange(1), 128, short)
+        assert short[0].tolist() == words.tolist()
+
+
 @pytest.mark.parametrize("loop", ["pack", "unpack"])
 def test_warming_runs_one_direction(loop, monkeypatch):
     ran = []

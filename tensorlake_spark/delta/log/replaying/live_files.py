@@ -348,13 +348,13 @@ class Files:
         found = map(holds, self.first_id, self.last_id)
         return np.fromiter(found, bool, len(self.path))
 
-    def boxes(self, shape: tuple[int, ...]) -> tuple[Array, Array]:
-        """Return for each file a box that covers its rows, as far as the log says."""
-        lo = np.zeros((len(self.path), len(shape)), np.int64)
-        hi = np.tile(np.array(shape, np.int64), (len(self.path), 1))
+    def boxes(self, shape: tuple[int, ...], places: Array) -> tuple[Array, Array]:
+        """Return for each of some files a box that covers its rows, as far as the log says."""
+        lo = np.zeros((len(places), len(shape)), np.int64)
+        hi = np.full(lo.shape, shape, np.int64)
         stored = min(len(shape), STORED_AXES)
-        lo[:, :stored] = np.maximum(lo[:, :stored], self.lo[:, :stored])
-        hi[:, :stored] = np.minimum(hi[:, :stored], self.hi[:, :stored])
+        np.maximum(lo[:, :stored], self.lo[places, :stored], out=lo[:, :stored])
+        np.minimum(hi[:, :stored], self.hi[places, :stored], out=hi[:, :stored])
         return lo, hi
 
 
