@@ -236,7 +236,7 @@ def _unpack_groups(data: Array, widths: Array, bit: Any, out: Array) -> Any:
 
 @compiled_loop
 def _is_paired(width: Any) -> Any:
-    """Whether two words lie in eight bytes: of 29 bits they begin at an even one, of 30 at a fourth, of 32 at a byte."""
+    """Whether two words lie in eight bytes: of 29 bits they begin at an even one, of 30 at a fourth one."""
     return (width <= np.uint8(32)) & (width != np.uint8(31))
 
 
