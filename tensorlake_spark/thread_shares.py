@@ -89,20 +89,26 @@ def shares_of(parts: Parts) -> list[Parts]:
     return out
 
 
-def spans(edges: Array) -> list[tuple[int, int]]:
+def spans(edges: Array, most: int | None = None) -> list[tuple[int, int]]:
     """Return which groups of elements each thread takes, about as many elements each: one thread, if there are few.
 
     Parameters
     ----------
-    edges : int64 ndarray
+    edges : int32 or int64 ndarray
         Where each group begins, and the end.
+    most : int, optional
+        Threads that take some, if they are fewer than there are.
 
     Examples
     --------
     >>> spans(np.array([0, 5, 9]))
     [(0, 2)]
     """
-    threads = THREADS if edges[-1] >= _ALONE else 1
-    cuts = np.searchsorted(edges, edges[-1] * np.arange(1, threads) // threads)
+    total = int(edges[-1])
+    threads = min(THREADS, most or THREADS) if total >= _ALONE else 1
+    wanted = total * np.arange(1, threads) // threads
+    cuts = np.searchsorted(
+        edges, wanted.astype(edges.dtype)
+    )  # of another dtype NumPy copies all edges
     at = [0, *cuts.tolist(), len(edges) - 1]
     return [span for span in pairwise(at) if span[0] < span[1]]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tensorlake_spark.indexing.coords import ravel
 from tensorlake_spark.ops.elements import Elements
+from tensorlake_spark.thread_shares import spans
 
 Array = np.ndarray[Any, Any]
 
@@ -21,6 +22,14 @@ ROOMY = 4
 
 _AT_ONCE = 1 << 16  # elements whose rows are counted together
 _MANY = 1 << 12  # elements below which making a matrix costs more than it saves
+_TURNED = 2
+
+
+class RowBlock(NamedTuple):
+    """Some rows of a matrix of SciPy, or the transpose of these."""
+
+    rows: slice
+    matrix: Any
 
 
 def kept_matrix(x: Elements, rows: Sequence[int], cols: Sequence[int]) -> Any:
@@ -39,6 +48,46 @@ def kept_matrix(x: Elements, rows: Sequence[int], cols: Sequence[int]) -> Any:
         is_sorted = order == list(range(x.ndim))
         x._cached[key] = csr_of(keys_of(x, rows), keys_of(x, cols), x.values, shape, is_sorted)
     return x._cached[key]
+
+
+def kept_blocks(
+    x: Elements, rows: Sequence[int], cols: Sequence[int], turned: bool = False
+) -> list[RowBlock]:
+    """Return `kept_matrix` in blocks of rows, for threads to multiply: SciPy lets go of the interpreter.
+
+    Parameters
+    ----------
+    x, rows, cols
+        As of `kept_matrix`.
+    turned : bool
+        Whether the transpose of each block is wanted. Then there are two at the most, however many threads there are,
+        so that the sum of their products is the same everywhere.
+
+    Examples
+    --------
+    >>> x = Elements._trusted(np.array([[0, 2], [1, 0]]), np.array([5, 7]), (3, 2))
+    >>> [(block.rows, block.matrix.shape) for block in kept_blocks(x, (0,), (1,), True)]
+    [(slice(0, 3, None), (2, 3))]
+    """
+    key = "blocks", tuple(rows), tuple(cols), turned
+    if key not in x._cached:
+        matrix = kept_matrix(x, rows, cols)
+        found = spans(matrix.indptr, _TURNED if turned else None)
+        if not found or (turned and matrix.shape[1] > matrix.nnz):  # another sum would take longer
+            found = [(0, matrix.shape[0])]
+        blocks = [RowBlock(slice(*span), _rows_of(matrix, *span)) for span in found]
+        x._cached[key] = [RowBlock(b.rows, b.matrix.T) for b in blocks] if turned else blocks
+    return x._cached[key]
+
+
+def _rows_of(matrix: Any, first: int, last: int) -> Any:
+    """Return some rows of a matrix of SciPy, whose numbers are not copied."""
+    if (first, last) == (0, matrix.shape[0]):
+        return matrix
+    ends = matrix.indptr[first : last + 1]
+    here = slice(ends[0], ends[-1])
+    parts = matrix.data[here], matrix.indices[here], ends - ends[0]
+    return type(matrix)(parts, (last - first, matrix.shape[1]))
 
 
 def split_matrix(x: Elements, lead: int) -> Any:

@@ -20,14 +20,17 @@ from tensorlake_spark.ops import loop_choice
 from tensorlake_spark.ops.csr_matrix import (
     ROOMY,
     SCIPY_DTYPES,
+    RowBlock,
     cells_of,
     csr_of,
+    kept_blocks,
     kept_matrix,
     keys_of,
     lengths_of,
 )
 from tensorlake_spark.ops.elements import Elements, canonical
 from tensorlake_spark.ops.numpy_arguments import axes_of, dtype_of_product
+from tensorlake_spark.threads import at_once
 
 Array = np.ndarray[Any, Any]
 Operand = Elements | Array
@@ -277,12 +280,25 @@ def _dense_product(x: Elements, rows: list[int], inner: list[int], dense: Array)
     """Return a tensor as a matrix times a dense one, dense."""
     vectors = dense[:, 0] if dense.shape[1] == 1 else dense
     if dense.shape[1] == 1 and [*inner, *rows] == list(range(x.ndim)):  # its transpose is sorted
-        return np.asarray(kept_matrix(x, inner, rows).T @ vectors)
-    matrix = kept_matrix(x, rows, inner)
+        blocks = kept_blocks(x, inner, rows, turned=True)
+        first, *more = at_once(lambda block: block.matrix @ vectors[block.rows], blocks)
+        return np.asarray(sum(more, first))
+    blocks = kept_blocks(x, rows, inner)
     loops = loops_for("spmm", dense.dtype, x.values.nbytes) if dense.shape[1] > 1 else None
-    if loops is None or matrix.dtype != dense.dtype:
-        return np.asarray(matrix @ vectors)
-    return np.asarray(loops.spmm(matrix.indptr, matrix.indices, matrix.data, dense))
+    if blocks[0].matrix.dtype != dense.dtype:
+        loops = None
+    dtype = np.result_type(blocks[0].matrix.dtype, dense.dtype)
+    out = np.empty((blocks[-1].rows.stop, *vectors.shape[1:]), dtype)
+
+    def put(block: RowBlock) -> None:
+        if loops is None:
+            out[block.rows] = block.matrix @ vectors
+        else:
+            matrix = block.matrix
+            loops.spmm(matrix.indptr, matrix.indices, matrix.data, dense, out[block.rows])
+
+    at_once(put, blocks)
+    return out
 
 
 def _sparse_product(

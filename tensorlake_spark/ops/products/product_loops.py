@@ -30,7 +30,7 @@ def warm(loop: str, char: str) -> None:
     value = np.ones(1, char)
     if loop == "spmm":
         for word in (np.int32, np.int64):
-            spmm(ends, one.astype(word), value, value[:, None])
+            spmm(ends, one.astype(word), value, value[:, None], value[:, None].copy())
     elif loop == "mttkrp":
         table = value[:, None]
         for to_last in (False, True):
@@ -74,8 +74,8 @@ def _match(a: Array, b: Array, of_a: Array, of_b: Array) -> int:
 # ------------------------------------------------------------------------------ sparse times dense
 
 
-def spmm(ends: Array, cols: Array, data: Array, dense: Array) -> Array:
-    """Return a sparse matrix times a dense one.
+def spmm(ends: Array, cols: Array, data: Array, dense: Array, out: Array) -> None:
+    """Write a sparse matrix times a dense one.
 
     Parameters
     ----------
@@ -83,15 +83,18 @@ def spmm(ends: Array, cols: Array, data: Array, dense: Array) -> Array:
         ``indptr``, ``indices`` and ``data`` of the matrix.
     dense : ndarray
         Of shape (columns of the matrix, m) and the dtype of `data`.
+    out : ndarray
+        Of shape (rows of the matrix, m), C-contiguous.
 
     Examples
     --------
-    >>> spmm(np.array([0, 1]), np.array([1]), np.array([2.0]), np.array([[1.0, 5.0], [3.0, 7.0]]))
+    >>> out = np.empty((1, 2))
+    >>> spmm(np.array([0, 1]), np.array([1]), np.array([2.0]), np.array([[1.0, 5.0], [3.0, 7.0]]), out)
+    >>> out
     array([[ 6., 14.]])
     """
-    out = np.zeros((len(ends) - 1, dense.shape[1]), data.dtype)
+    out[...] = 0
     _rows(fixed(ends, cols.dtype), fixed(cols), fixed(data), fixed(dense), out)
-    return out
 
 
 @compiled_loop

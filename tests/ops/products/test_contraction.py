@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from operands import SEEDS, array, check_canonical, sparse
 
 import tensorlake_spark as tl
+from tensorlake_spark import thread_shares
+from tensorlake_spark.ops.csr_matrix import kept_blocks
 from tensorlake_spark.ops.products import contraction
 from tensorlake_spark.ops.products.contraction import elements_of, multiply, same_lengths, to_csr
 
@@ -32,8 +34,45 @@ def test_a_matrix_is_kept_and_cannot_be_written_to():
     assert x.to_csr() is not found
     with pytest.raises(ValueError, match="read-only"):
         found.data[0] = 5
+    there = {*x._cached}
     x @ np.ones(3)
-    assert len(x._cached) == 2, "a product takes the matrix that is there"
+    assert {key[0] for key in {*x._cached} - there} == {"blocks"}
+    assert x._cached["blocks", (0,), (1,), False][0].matrix is x.to_csr(), "the one that is there"
+
+
+@pytest.mark.parametrize("char", "?bBilfdFDe")
+@pytest.mark.parametrize("full", [0.0, 0.1, 0.9])
+def test_threads_share_rows(char, full, monkeypatch):
+    monkeypatch.setattr(thread_shares, "_ALONE", 1)
+    monkeypatch.setattr(thread_shares, "THREADS", 3)
+    rng = np.random.default_rng(3)
+    dense = (rng.integers(1, 4, (50, 40)) * (rng.random((50, 40)) < full)).astype(char)
+    dense[7] = 1  # one row has more than a share
+    right, left = (rng.integers(0, 4, shape).astype(char) for shape in ((40, 5), (50,)))
+    for y in (dense, dense[:1], dense[:0], dense[10:12] * np.array(0, char)):
+        x = tl.SparseTensor.from_dense(y)
+        for found, wanted in (
+            (x @ right, y @ right), (x @ right[:, 0], y @ right[:, 0]),
+            (left[: len(y)] @ x, left[: len(y)] @ y), (right.T @ x.T, right.T @ y.T),
+        ):  # fmt: skip
+            np.testing.assert_array_equal(found, wanted)
+            assert found.dtype == wanted.dtype
+    x = tl.SparseTensor.from_dense(dense)
+    if full and char != "e":
+        assert len(kept_blocks(x, (0,), (1,))) == 3
+        assert len(kept_blocks(x, (0,), (1,), turned=True)) == 2
+
+
+def test_a_sum_over_rows_does_not_depend_on_the_number_of_threads(monkeypatch):
+    monkeypatch.setattr(thread_shares, "_ALONE", 1)
+    rng = np.random.default_rng(4)
+    dense, left = rng.normal(size=(200, 9)), rng.normal(size=200)
+    found = []
+    for threads in (2, 3, 16):
+        monkeypatch.setattr(thread_shares, "THREADS", threads)
+        found.append((left @ tl.SparseTensor.from_dense(dense)).tolist())
+    assert found[0] == found[1] == found[2]
+    np.testing.assert_allclose(found[0], left @ dense)
 
 
 def test_a_dtype_without_matrices_is_named():
