@@ -77,7 +77,8 @@ def kept_blocks(
             found = [(0, matrix.shape[0])]
         blocks = [RowBlock(slice(*span), _rows_of(matrix, *span)) for span in found]
         x._cached[key] = [RowBlock(b.rows, b.matrix.T) for b in blocks] if turned else blocks
-    return x._cached[key]
+    kept: list[RowBlock] = x._cached[key]
+    return kept
 
 
 def _rows_of(matrix: Any, first: int, last: int) -> Any:

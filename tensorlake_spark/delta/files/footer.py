@@ -111,7 +111,7 @@ class Footer:
         columns : tuple of str
             Leaf columns.
         """
-        found = {g: self._small.get((g, columns)) for g in groups}
+        found: dict[int, Any] = {g: self._small.get((g, columns)) for g in groups}
         absent = [g for g, held in found.items() if held is None]
         if absent:
             metadata, numbers = self.part(absent)
