@@ -11,6 +11,7 @@ import numpy as np
 from tensorlake_spark.indexing.coords import ravel
 from tensorlake_spark.ops.elements import Elements
 from tensorlake_spark.thread_shares import spans
+from tensorlake_spark.threads import at_once
 
 Array = np.ndarray[Any, Any]
 
@@ -81,6 +82,20 @@ def kept_blocks(
     return kept
 
 
+def turned_product(x: Elements, rows: Sequence[int], cols: Sequence[int], vector: Array) -> Array:
+    """Return the transpose of `kept_matrix` times a vector.
+
+    Examples
+    --------
+    >>> x = Elements._trusted(np.array([[0, 2], [1, 0]]), np.array([5, 7]), (3, 2))
+    >>> turned_product(x, (0,), (1,), np.array([1, 1, 10])).tolist()
+    [70, 5]
+    """
+    blocks = kept_blocks(x, rows, cols, turned=True)
+    first, *more = at_once(lambda block: block.matrix @ vector[block.rows], blocks)
+    return np.asarray(sum(more, first))
+
+
 def _rows_of(matrix: Any, first: int, last: int) -> Any:
     """Return some rows of a matrix of SciPy, whose numbers are not copied."""
     if (first, last) == (0, matrix.shape[0]):
@@ -94,17 +109,21 @@ def _rows_of(matrix: Any, first: int, last: int) -> Any:
 def split_matrix(x: Elements, lead: int) -> Any:
     """Return the matrix whose rows are the first axes and whose columns are the others; None where it does not pay.
 
-    It does not for few elements, for many more rows or columns than elements, and for dtypes that SciPy lacks.
-
     Examples
     --------
     >>> split_matrix(Elements._trusted(np.array([[0], [1]]), np.array([5]), (3, 2)), 1) is None
     True
     """
+    return kept_matrix(x, range(lead), range(lead, x.ndim)) if splits(x, lead) else None
+
+
+def splits(x: Elements, lead: int) -> bool:
+    """Whether a matrix of the first axes and the others pays.
+
+    It does not for few elements, for many more rows or columns than elements, and for dtypes that SciPy lacks.
+    """
     sides = math.prod(x.shape[:lead]), math.prod(x.shape[lead:])
-    if x.nnz < _MANY or max(sides) > ROOMY * x.nnz or x.dtype.char not in SCIPY_DTYPES:
-        return None
-    return kept_matrix(x, range(lead), range(lead, x.ndim))
+    return x.nnz >= _MANY and max(sides) <= ROOMY * x.nnz and x.dtype.char in SCIPY_DTYPES
 
 
 def cells_of(matrix: Any) -> tuple[Array, Array]:

@@ -27,6 +27,7 @@ from tensorlake_spark.ops.csr_matrix import (
     kept_matrix,
     keys_of,
     lengths_of,
+    turned_product,
 )
 from tensorlake_spark.ops.elements import Elements, canonical
 from tensorlake_spark.ops.numpy_arguments import axes_of, dtype_of_product
@@ -280,9 +281,7 @@ def _dense_product(x: Elements, rows: list[int], inner: list[int], dense: Array)
     """Return a tensor as a matrix times a dense one, dense."""
     vectors = dense[:, 0] if dense.shape[1] == 1 else dense
     if dense.shape[1] == 1 and [*inner, *rows] == list(range(x.ndim)):  # its transpose is sorted
-        blocks = kept_blocks(x, inner, rows, turned=True)
-        first, *more = at_once(lambda block: block.matrix @ vectors[block.rows], blocks)
-        return np.asarray(sum(more, first))
+        return turned_product(x, inner, rows, vectors)
     blocks = kept_blocks(x, rows, inner)
     loops = loops_for("spmm", dense.dtype, x.values.nbytes) if dense.shape[1] > 1 else None
     if blocks[0].matrix.dtype != dense.dtype:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensorlake_spark.indexing.coords import sort_places
-from tensorlake_spark.ops.csr_matrix import run_sums, split_matrix
+from tensorlake_spark.ops.csr_matrix import run_sums, splits, turned_product
 from tensorlake_spark.ops.elements import Elements, elements_at, nonzero, nonzero_elements
 from tensorlake_spark.ops.loop_choice import loops_for
 from tensorlake_spark.ops.numpy_arguments import axes_to_reduce, is_axis_of_scalar
@@ -168,14 +168,14 @@ class Groups:
             dtype = None if values.dtype.kind in "mM" else values.dtype
             return np.asarray(ufunc.reduceat(values, self._starts, dtype=dtype))
         size = math.prod(self.shape)
-        matrix = self._matrix() if ufunc is np.add and values is self._x.values else None
+        if ufunc is np.add and values is self._x.values and self._is_split():
+            lead = len(self._reduced)
+            ones = np.ones(math.prod(self._x.shape[:lead]), values.dtype)
+            return turned_product(self._x, range(lead), range(lead, self._x.ndim), ones)
         if ufunc is np.add and values.dtype.char in _EXACT:
             loops = loops_for(_LOOPS, "cell_sums", values.dtype, values.nbytes)
             if loops is not None:
-                cells = self._cells if matrix is None else matrix.indices
-                return np.asarray(loops.cell_sums(cells, values, size))
-        if matrix is not None:
-            return np.asarray(matrix.T @ np.ones(matrix.shape[0], values.dtype))
+                return np.asarray(loops.cell_sums(self._cells, values, size))
         if ufunc is np.add and values.dtype.kind == "f":
             return np.bincount(self._cells, values, size).astype(values.dtype, copy=False)
         out = np.zeros(size, values.dtype)
@@ -186,12 +186,12 @@ class Groups:
         ufunc.at(out, self._cells, values)
         return np.asarray(out)
 
-    def _matrix(self) -> Any:
-        """Return the tensor as a matrix whose columns are the cells, None where SciPy does not add as NumPy does."""
+    def _is_split(self) -> bool:
+        """Whether the cells are the columns of a matrix that pays, and SciPy adds as NumPy does."""
         is_first = self._reduced == [*range(len(self._reduced))]
         if not is_first or self.dtype.char not in _EXACT or self.is_masked:
-            return None
-        return split_matrix(self._x, len(self._reduced))
+            return False
+        return splits(self._x, len(self._reduced))
 
     def spread(self, found: Array) -> Array:
         """Return for each element what was computed for its group."""
