@@ -76,7 +76,7 @@ def kept_blocks(
         found = spans(matrix.indptr, _TURNED if turned else None)
         if not found or (turned and matrix.shape[1] > matrix.nnz):  # another sum would take longer
             found = [(0, matrix.shape[0])]
-        blocks = [RowBlock(slice(*span), _rows_of(matrix, *span)) for span in found]
+        blocks = [RowBlock(slice(*span), rows_of(matrix, *span)) for span in found]
         x._cached[key] = [RowBlock(b.rows, b.matrix.T) for b in blocks] if turned else blocks
     kept: list[RowBlock] = x._cached[key]
     return kept
@@ -96,7 +96,7 @@ def turned_product(x: Elements, rows: Sequence[int], cols: Sequence[int], vector
     return np.asarray(sum(more, first))
 
 
-def _rows_of(matrix: Any, first: int, last: int) -> Any:
+def rows_of(matrix: Any, first: int, last: int) -> Any:
     """Return some rows of a matrix of SciPy, whose numbers are not copied."""
     if (first, last) == (0, matrix.shape[0]):
         return matrix
@@ -129,6 +129,12 @@ def splits(x: Elements, lead: int) -> bool:
 def cells_of(matrix: Any) -> tuple[Array, Array]:
     """Return rows and columns, shape (2, n), and values of a matrix of SciPy with sorted rows."""
     cells = np.empty((2, matrix.nnz), np.int64)
+    put_cells(matrix, cells)
+    return cells, matrix.data
+
+
+def put_cells(matrix: Any, cells: Array) -> None:
+    """Write the rows and columns of a matrix of SciPy with sorted rows."""
     ends, counts = matrix.indptr, np.diff(matrix.indptr)
     first = 0
     while first < matrix.shape[0]:  # some rows at a time: their numbers stay in the cache
@@ -139,7 +145,6 @@ def cells_of(matrix: Any) -> tuple[Array, Array]:
         cells[0, ends[first] : ends[last]] = np.repeat(np.arange(first, last), counts[first:last])
         first = last
     cells[1] = matrix.indices
-    return cells, matrix.data
 
 
 def run_sums(values: Array, starts: Array) -> Array:

@@ -6,6 +6,7 @@ from reduced import check_canonical
 from scipy import sparse
 
 import tensorlake_spark as tl
+from tensorlake_spark import thread_shares
 from tensorlake_spark.ops import csr_matrix
 from tensorlake_spark.ops.csr_matrix import cells_of, run_sums, split_matrix
 from tensorlake_spark.ops.reducing import groups
@@ -15,7 +16,9 @@ DTYPES = ["float64", "float32", "float16", "int64", "uint8", "bool", "complex64"
 
 @pytest.fixture(autouse=True)
 def few_are_many(monkeypatch):
-    """Also small tensors become matrices."""
+    """Also small tensors become matrices, whose rows threads share."""
+    monkeypatch.setattr(thread_shares, "_ALONE", 1)
+    monkeypatch.setattr(thread_shares, "THREADS", 3)
     monkeypatch.setattr(csr_matrix, "_MANY", 0)
     monkeypatch.setattr(csr_matrix, "_AT_ONCE", 3)
     monkeypatch.setattr(groups, "_MANY", 0)
