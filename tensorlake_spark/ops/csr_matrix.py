@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -145,6 +145,28 @@ def put_cells(matrix: Any, cells: Array) -> None:
         cells[0, ends[first] : ends[last]] = np.repeat(np.arange(first, last), counts[first:last])
         first = last
     cells[1] = matrix.indices
+
+
+def by_rows(work: Callable[[int, int], Any], matrix: Any) -> tuple[Array, Array]:
+    """Return `cells_of` of what work returns for some rows of a matrix, from the first to the one before the last.
+
+    Threads share the rows: SciPy lets go of the interpreter.
+    """
+    shares = spans(matrix.indptr) or [(0, matrix.shape[0])]
+    found = at_once(lambda share: work(*share), shares)
+    if len(found) == 1:
+        return cells_of(found[0])
+    ends = np.cumsum([0, *(part.nnz for part in found)])
+    cells, values = np.empty((2, ends[-1]), np.int64), np.empty(ends[-1], found[0].dtype)
+
+    def put(k: int) -> None:
+        here = slice(ends[k], ends[k + 1])
+        put_cells(found[k], cells[:, here])
+        cells[0, here] += shares[k][0]
+        values[here] = found[k].data
+
+    at_once(put, range(len(found)))
+    return cells, values
 
 
 def run_sums(values: Array, starts: Array) -> Array:

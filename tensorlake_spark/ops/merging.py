@@ -7,13 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.ops.csr_matrix import put_cells, rows_of, split_matrix
+from tensorlake_spark.ops.csr_matrix import by_rows, rows_of, split_matrix
 from tensorlake_spark.ops.elements import Elements, known_canonical
 from tensorlake_spark.ops.loop_choice import loops_for
-from tensorlake_spark.thread_shares import spans
-from tensorlake_spark.threads import at_once
-
-Array = np.ndarray[Any, Any]
 
 # What SciPy merges as NumPy computes it, for these dtypes.
 _METHODS: dict[np.ufunc, str] = {
@@ -68,28 +64,16 @@ def _by_scipy(name: str, a: Elements, b: Elements) -> Elements:
     """Return a function of two tensors by SciPy: as matrices, or with one row, whose columns are places."""
     pair = [split_matrix(x, 1) if x.ndim == 2 else None for x in (a, b)]
     if pair[0] is not None and pair[1] is not None:
-        return known_canonical(*_by_rows(name, *pair), a.shape)  # SciPy leaves zeros out
+        first, second = pair
+
+        def some(*rows: int) -> Any:
+            return getattr(rows_of(first, *rows), name)(rows_of(second, *rows))
+
+        return known_canonical(*by_rows(some, first), a.shape)  # SciPy leaves zeros out
     first, second = map(_one_row, (a, b))
     found = getattr(first, name)(second)
     places = found.indices.astype(np.int64, copy=False)
     return known_canonical(None, found.data, a.shape, places)
-
-
-def _by_rows(name: str, a: Any, b: Any) -> tuple[Array, Array]:
-    """Return coordinates and values of a function of two matrices, whose rows threads share."""
-    shares = spans(a.indptr) or [(0, a.shape[0])]
-    found = at_once(lambda rows: getattr(rows_of(a, *rows), name)(rows_of(b, *rows)), shares)
-    ends = np.cumsum([0, *(some.nnz for some in found)])
-    cells, values = np.empty((2, ends[-1]), np.int64), np.empty(ends[-1], found[0].dtype)
-
-    def put(k: int) -> None:
-        here = slice(ends[k], ends[k + 1])
-        put_cells(found[k], cells[:, here])
-        cells[0, here] += shares[k][0]
-        values[here] = found[k].data
-
-    at_once(put, range(len(found)))
-    return cells, values
 
 
 def _one_row(x: Elements) -> Any:

@@ -21,12 +21,13 @@ from tensorlake_spark.ops.csr_matrix import (
     ROOMY,
     SCIPY_DTYPES,
     RowBlock,
-    cells_of,
+    by_rows,
     csr_of,
     kept_blocks,
     kept_matrix,
     keys_of,
     lengths_of,
+    rows_of,
     turned_product,
 )
 from tensorlake_spark.ops.elements import Elements, canonical
@@ -345,7 +346,8 @@ def _sparse_product(
 def _matrix_product(a: Any, b: Any) -> tuple[Array, Array]:
     """Return the product of two matrices: rows and columns, shape (2, n), in C order, and values."""
     # By columns, and then by rows: that sorts in linear time.
-    return cells_of((a.tocsc() @ b.tocsc()).tocsr())
+    columns = b.tocsc()
+    return by_rows(lambda *rows: (rows_of(a, *rows).tocsc() @ columns).tocsr(), a)
 
 
 def _matched(
