@@ -11,7 +11,7 @@ from tensorlake_spark.errors import DenseResultError, InvalidOptionError, Unsupp
 from tensorlake_spark.ops.broadcasting import broadcast_shapes
 from tensorlake_spark.ops.elements import Elements, without_zeros
 from tensorlake_spark.ops.lookup import look_up
-from tensorlake_spark.ops.numpy_arguments import operand_array, refuse_out
+from tensorlake_spark.ops.numpy_arguments import operand_array, refuse_out, refused_dtypes
 from tensorlake_spark.ops.shapes.shaping import broadcast_to
 
 Array = np.ndarray[Any, Any]
@@ -26,7 +26,8 @@ def round(x: Elements, decimals: int = 0, out: None = None) -> Elements:  # noqa
     [[1]]
     """
     refuse_out(out)
-    return mapped(x, lambda values: np.round(values, decimals))
+    with refused_dtypes(np.round, [x]):
+        return mapped(x, lambda values: np.round(values, decimals))
 
 
 def clip(
@@ -62,13 +63,18 @@ def clip(
     x = broadcast_to(x, broadcast_shapes(x.shape, *map(np.shape, given)))
     for bound, keeps in ((low, np.less_equal), (high, np.greater_equal)):
         inner = bound.values if isinstance(bound, Elements) else bound
-        if bound is not None and not np.all(keeps(inner, np.zeros((), x.dtype))):  # NaN does not
+        if bound is None:
+            continue
+        with refused_dtypes(np.clip, [x, bound]):
+            is_kept = np.all(keeps(inner, np.zeros((), x.dtype)))  # NaN does not
+        if not is_kept:
             raise DenseResultError(
                 f"clip with {'a lower bound above' if bound is low else 'an upper bound below'} zero, or NaN, makes "
                 f"zeros something else; np.clip(x.todense(), ...) takes {x.size * x.dtype.itemsize} bytes"
             )
     bounds = [None if b is None else look_up(b, x.coords) for b in (low, high)]
-    return mapped(x, lambda values: np.asarray(np.clip(values, bounds[0], bounds[1])))
+    with refused_dtypes(np.clip, [x, *given]):
+        return mapped(x, lambda values: np.asarray(np.clip(values, bounds[0], bounds[1])))
 
 
 def mapped(x: Elements, function: Callable[[Array], Array]) -> Elements:
@@ -113,7 +119,8 @@ def conj(x: Elements) -> Elements:
     >>> conj(Elements._trusted(np.array([[0]]), np.array([5j]), (2,))).values.tolist()
     [-5j]
     """
-    return mapped(x, lambda values: values.conj())
+    with refused_dtypes(np.conj, [x]):
+        return mapped(x, lambda values: values.conj())
 
 
 def isnan(x: Elements) -> Elements:

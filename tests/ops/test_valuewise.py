@@ -70,3 +70,18 @@ def test_a_conversion_is_refused_where_numpy_refuses_it(casting):
         with pytest.raises(tl.UnsupportedDtypeError, match=r"does not let.*casting='unsafe'"):
             x.astype(dtype, casting=casting)
     assert np.astype(x, "i8").values.tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "function", "named"),
+    [
+        ("datetime64[D]", lambda x: np.round(x, 1), r"np\.round of datetime64\[D\]"),
+        ("bool", lambda x: np.round(x, 1), r"np\.round of bool"),
+        ("datetime64[D]", lambda x: np.clip(x, None, 2), r"np\.clip of datetime64\[D\] and int"),
+        ("float64", lambda x: x.clip(np.timedelta64(0, "s"), None), r"np\.clip of float64"),
+        ("timedelta64[s]", lambda x: x.conj(), r"np\.conjugate of timedelta64\[s\]"),
+    ],
+)
+def test_dtypes_that_numpy_refuses_are_named(dtype, function, named):
+    with pytest.raises(tl.UnsupportedDtypeError, match=f"{named}.* is not there: .*astype"):
+        function(sparse_of(np.arange(3).astype(dtype)))

@@ -57,9 +57,13 @@ def operand(value: Any) -> Operand:
     """
     found: Operand = value if isinstance(value, Elements) else np.asarray(value)
     if found.dtype.kind not in "biufcV" or found.dtype.names:
+        remedy = (
+            "astype('int64') counts units"
+            if found.dtype.kind in "mM"
+            else "sparse matrices of other packages become tensors by SparseTensor.from_scipy(...) and its kin"
+        )
         raise UnsupportedDtypeError(
-            f"{type(value).__name__} of dtype {found.dtype} has no products; sparse matrices of other packages "
-            "become tensors by SparseTensor.from_scipy(...) and its kin"
+            f"{type(value).__name__} of dtype {found.dtype} has no products; {remedy}"
         )
     return found
 

@@ -157,9 +157,10 @@ def _by_number(a: Any, b: Any) -> Any:
     for x, by in ((a, b), (b, a)):
         if (by.ndim if isinstance(by, Elements) else np.ndim(by)) == 0:
             by = scalar_of(by) if isinstance(by, Elements) else by
-            if not isinstance(x, Elements):
-                return np.multiply(x, by)
-            return scalar_of(scaled(x, by))
+            with refused_dtypes(np.multiply, [x, by]):
+                return (
+                    np.multiply(x, by) if not isinstance(x, Elements) else scalar_of(scaled(x, by))
+                )
     return None
 
 

@@ -272,7 +272,8 @@ def _largest_singular_value(x: Elements) -> Any:
     from scipy.sparse import coo_array
     from scipy.sparse.linalg import svds
 
-    np.linalg.norm(np.zeros((1, 1), x.dtype), 2)  # which refuses halves
+    with refused_dtypes(np.linalg.norm, [x]):
+        np.linalg.norm(np.zeros((1, 1), x.dtype), 2)  # which refuses halves
     x = without_zeros(x)
     if not x.nnz or min(x.shape) == 1:
         return norm(x)

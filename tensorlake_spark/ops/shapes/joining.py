@@ -13,7 +13,7 @@ from tensorlake_spark.indexing.coords import check_shape, sort_places, unravel
 from tensorlake_spark.ops.broadcasting import broadcast_shapes
 from tensorlake_spark.ops.elements import Elements, elements_at, known_canonical, without_zeros
 from tensorlake_spark.ops.lookup import look_up
-from tensorlake_spark.ops.numpy_arguments import axis_of, operand_array, refuse_out
+from tensorlake_spark.ops.numpy_arguments import axis_of, operand_array, refuse_out, refused_dtypes
 from tensorlake_spark.ops.reducing.index_reductions import nonzero
 from tensorlake_spark.ops.shapes.shaping import atleast, broadcast_to, expand_dims, ravel_of
 
@@ -107,7 +107,8 @@ def concatenate(
                 f"shapes {first.shape} and {x.shape} do not fit: all axes but axis {axis} are alike"
             )
     empty = [np.empty(0, x.dtype) for x in tensors]
-    dtype = np.concatenate(empty, dtype=dtype, casting=casting).dtype
+    with refused_dtypes(np.concatenate, tensors, dtype):
+        dtype = np.concatenate(empty, dtype=dtype, casting=casting).dtype
     length = sum(x.shape[axis] for x in tensors)
     shape = check_shape((*first.shape[:axis], length, *first.shape[axis + 1 :]))
     values = np.concatenate([x.values for x in tensors], dtype=dtype, casting="unsafe")
@@ -232,9 +233,10 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
         sources, fills = [condition, *([y] if isinstance(y, Elements) else [])], [y]
     else:
         sources, fills = [o for o in (x, y) if isinstance(o, Elements)], [x, y]
-    dtype = np.result_type(
-        *(np.empty(0, o.dtype) if isinstance(o, Elements) else o for o in (x, y))
-    )
+    with refused_dtypes(np.where, [x, y]):
+        dtype = np.result_type(
+            *(np.empty(0, o.dtype) if isinstance(o, Elements) else o for o in (x, y))
+        )
     for fill in fills:
         if isinstance(fill, np.ndarray) and fill.ndim:
             return np.where(*(o.todense() if isinstance(o, Elements) else o for o in operands))

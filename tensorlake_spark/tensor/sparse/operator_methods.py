@@ -88,13 +88,27 @@ class Arithmetic(Interchange, ArrayFunctions):
         return bool(self._only("the truth of", InvalidTensorError))
 
     def __int__(self) -> int:
-        return int(self._only("int() of"))
+        return int(self._number(int))
 
     def __float__(self) -> float:
-        return float(self._only("float() of"))
+        return float(self._number(float))
 
     def __complex__(self) -> complex:
-        return complex(self._only("complex() of"))
+        return complex(self._number(complex))
+
+    def _number(self, of: type) -> Any:
+        """Return the element of a tensor that has one, if nothing of it is lost as a number of this type."""
+        value = self._only(f"{of.__name__}() of")
+        if self.dtype.kind in "mM" or (self.dtype.kind == "c" and of is not complex):
+            remedy = (
+                ".real is its real part"
+                if self.dtype.kind == "c"
+                else "astype('int64') counts units"
+            )
+            raise UnsupportedFunctionError(
+                f"{of.__name__}() of a sparse tensor of dtype {self.dtype} is not there; {remedy}"
+            )
+        return value
 
     def _only(self, what: str, error: type[Exception] = UnsupportedFunctionError) -> Any:
         """Return the element of a tensor that has one."""

@@ -145,3 +145,23 @@ def test_dtypes_that_do_not_go_together_are_named(product):
     ):
         with pytest.raises(tl.errors.UnsupportedDtypeError, match=r"(bfloat16|int64) and .*astype"):
             product(a, b)
+
+
+@pytest.mark.parametrize("product", [np.dot, np.inner, np.outer, np.kron, np.tensordot, np.vdot])
+def test_a_product_of_times_says_how_they_become_numbers(product):
+    x = tl.SparseTensor([[1]], np.ones(1, "m8[s]"), (3,))
+    with pytest.raises(tl.UnsupportedDtypeError, match=r"timedelta64\[s\] has no products; astype"):
+        product(x, np.ones(3), **({"axes": 1} if product is np.tensordot else {}))
+
+
+@pytest.mark.parametrize("product", [np.dot, np.inner])
+def test_a_product_with_a_number_names_the_dtypes_that_numpy_refuses(product):
+    x = tl.SparseTensor([[1]], np.ones(1, "m8[s]"), (3,))
+    with pytest.raises(
+        tl.UnsupportedDtypeError, match=r"np\.multiply of timedelta64\[s\] and comp"
+    ):
+        product(x, 2j)
+    with pytest.raises(tl.UnsupportedDtypeError, match=r"np\.multiply of"):
+        product(
+            tl.SparseTensor(np.zeros((0, 1), int), np.ones(1, "m8[s]"), ()), np.ones(3, complex)
+        )

@@ -102,3 +102,29 @@ def test_sparse_matrices_of_other_packages_are_told_how_to_become_tensors(join):
         tl.UnsupportedDtypeError, match=r"csr_array has .* SparseTensor\.from_scipy"
     ):
         join([x, x.to_csr()])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "join", "named"),
+    [
+        (
+            "datetime64[D]",
+            lambda x: np.where(x.astype(bool), x, 0),
+            r"np\.where of datetime64\[D\] and int",
+        ),
+        (
+            "complex128",
+            lambda x: np.concatenate([x], dtype="f4"),
+            r"concatenate of complex128 with dtype='f4'",
+        ),
+        (
+            "datetime64[D]",
+            lambda x: np.stack([x, x], dtype="f4"),
+            r"np\.concatenate of datetime64\[D\]",
+        ),
+    ],
+)
+def test_dtypes_that_numpy_refuses_are_named(dtype, join, named):
+    x = tl.SparseTensor([[1]], np.ones(1, "i8").astype(dtype), (3,))
+    with pytest.raises(tl.UnsupportedDtypeError, match=f"{named}.* is not there: .*astype"):
+        join(x)

@@ -131,6 +131,21 @@ def test_one_element_is_a_number():
         bool(one()[:0])
 
 
+@pytest.mark.parametrize("of", [int, float, complex])
+@pytest.mark.parametrize("dtype", ["complex64", "timedelta64[s]", "datetime64[D]"])
+def test_a_number_that_would_lose_something_is_refused(of, dtype):
+    """As NumPy does for arrays: the imaginary part would be dropped, and a unit has no number."""
+    x = tl.SparseTensor([[0]], np.ones(1, "i8").astype(dtype), (1,))
+    if of is complex and dtype == "complex64":
+        assert complex(x) == 1
+        return
+    with pytest.raises(
+        tl.UnsupportedFunctionError, match=f"{of.__name__}.* of dtype {x.dtype}".replace("[", ".")
+    ) as caught:
+        of(x)
+    assert isinstance(caught.value, TypeError)
+
+
 def test_methods_of_ufuncs_that_are_not_there():
     x = one()
     for function in (np.add.accumulate, np.add.reduceat, np.subtract.reduce):
