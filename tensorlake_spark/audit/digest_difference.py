@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tensorlake_spark.audit.digest import Digest, StoredRow
 from tensorlake_spark.errors import InvalidOptionError
 
-_HEX = re.compile(r"[0-9a-f]{64}")
+_HEX = re.compile(r"[0-9a-fA-F]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def _of_hex(expected: str, found: Digest, ids: Sequence[str] | None) -> Iterator
     if ids is not None:
         place = f"tensor {ids[0]!r}"
         now = found[ids[0]].hex if ids[0] in found else "that of any tensor"
-    if now != expected:
+    if now != expected.lower():
         yield Difference(
             place,
             f"its digest is {now}, not {expected}; give the saved digest, as Digest.load returns it, to have the "
