@@ -167,7 +167,7 @@ def _of_pandas(frame: Any) -> pa.Table:
             values = column.to_numpy().astype(column.dtype.newbyteorder("="), copy=False)
         try:
             arrays.append(pa.array(values))
-        except (pa.ArrowException, TypeError, ValueError) as error:
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise UnsupportedDtypeError(
                 f"feature {name!r} has the dtype {column.dtype}, which is not a type of numbers ({error}); "
                 "convert it with .astype(...), or leave it out"

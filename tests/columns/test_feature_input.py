@@ -86,9 +86,10 @@ def test_types_that_are_no_numbers(ctr, lake, array, kind, remedy):
 
 
 def test_objects_of_pandas(lake):
-    frame = pd.DataFrame({"a": [1, "x"]}, dtype=object)
-    with pytest.raises(tl.UnsupportedDtypeError, match="feature 'a' has the dtype object"):
-        lake.features("o").write(frame)
+    for values in ([1, "x"], [2**70, 1]):
+        frame = pd.DataFrame({"a": values}, dtype=object)
+        with pytest.raises(tl.UnsupportedDtypeError, match="feature 'a' has the dtype object"):
+            lake.features("o").write(frame)
     with pytest.raises(tl.InvalidTensorError, match="0 is not a name of a feature"):
         lake.features("o").write(pd.DataFrame([[1, 2]]))
 
