@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
+from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.indexing.coords import order, ravel, unravel
 
 if TYPE_CHECKING:
@@ -124,12 +125,23 @@ class Elements:
     def todense(self) -> Array:
         """Return the tensor as one array.
 
+        Raises
+        ------
+        InvalidTensorError
+            If no array can be so large.
+
         Examples
         --------
         >>> import tensorlake_spark as tl
         >>> tl.SparseTensor([[1]], [7], (3,)).todense()
         array([0, 7, 0])
         """
+        nbytes = self.size * self.dtype.itemsize
+        if nbytes > np.iinfo(np.intp).max:
+            raise InvalidTensorError(
+                f"a dense array of shape {self._shape} and dtype {self.dtype} would take {nbytes} bytes, and no array "
+                f"takes more than {np.iinfo(np.intp).max}; take a part of the tensor"
+            )
         out: Array = np.zeros(self._shape, self.dtype)
         out.reshape(-1)[self.places] = self._values
         return out

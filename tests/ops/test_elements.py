@@ -1,7 +1,9 @@
 """Elements: canonical ones, and those at places."""
 
 import numpy as np
+import pytest
 
+import tensorlake_spark as tl
 from tensorlake_spark.ops.elements import canonical, elements_at
 
 
@@ -19,3 +21,11 @@ def test_elements_at_places_have_their_coordinates():
     assert found.coords.tolist() == [[0, 2], [1, 1]]
     assert found.values.tolist() == [5, 7]
     assert not found.coords.flags.writeable
+
+
+def test_an_array_that_no_memory_holds_is_refused():
+    x = tl.SparseTensor([[5], [7]], [1.0], (2**30, 2**31))
+    with pytest.raises(
+        tl.InvalidTensorError, match=r"shape \(1073741824, 2147483648\) .* 184467\d+ bytes"
+    ):
+        x.todense()

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from tensorlake_spark.errors import DenseResultError, InvalidTensorError
+from tensorlake_spark.errors import (
+    DenseResultError,
+    InvalidTensorError,
+    NumberOverflowError,
+    TensorLakeError,
+    UnsupportedDtypeError,
+)
 from tensorlake_spark.ops.broadcasting import broadcast_to
 from tensorlake_spark.ops.elements import Elements, nonzero
 from tensorlake_spark.tensor.sparse.array import sparse_of
@@ -80,14 +88,44 @@ def assigned(
 
 def _converted(values: Any, dtype: np.dtype[Any]) -> Array:
     """Return values as an array of a dtype, as NumPy's assignment converts them."""
-    if isinstance(
-        values, np.generic
-    ):  # of an int64 it asks whether it fits, of an array it does not
-        out = np.empty((), dtype)
-        out[...] = values
-        return out
-    check_unmasked(values)
-    return np.asarray(array_of_torch(values) if is_torch(values) else values, dtype)
+    with refused_values(values, dtype):
+        if isinstance(
+            values, np.generic
+        ):  # of an int64 it asks whether it fits, of an array it does not
+            out = np.empty((), dtype)
+            out[...] = values
+            return out
+        check_unmasked(values)
+        return np.asarray(array_of_torch(values) if is_torch(values) else values, dtype)
+
+
+@contextmanager
+def refused_values(values: Any, dtype: np.dtype[Any]) -> Iterator[None]:
+    """Say which values it is that NumPy does not assign to elements of a dtype, with its kind of exception.
+
+    Raises
+    ------
+    UnsupportedDtypeError
+        A TypeError, as NumPy's. InvalidTensorError for a ValueError, NumberOverflowError for an OverflowError.
+
+    Examples
+    --------
+    >>> with refused_values(300, np.dtype("i1")):
+    ...     np.zeros(1, "i1")[0] = 300  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    tensorlake_spark.errors.NumberOverflowError: 300 cannot be assigned to elements of dtype int8: Python integer ...
+    """
+    try:
+        yield
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, TensorLakeError):
+            raise
+        kind = {TypeError: UnsupportedDtypeError, OverflowError: NumberOverflowError}
+        raise kind.get(type(error), InvalidTensorError)(
+            f"{values!r:.100} cannot be assigned to elements of dtype {dtype}: {error}; convert it first, or take a "
+            "tensor of another dtype"
+        ) from error
 
 
 def _is_full(size: int, count: int, of: int) -> bool:

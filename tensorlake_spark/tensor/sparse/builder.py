@@ -12,6 +12,7 @@ from tensorlake_spark.indexing.coords import check_shape
 from tensorlake_spark.ops.elements import Elements
 from tensorlake_spark.ops.numpy_arguments import integer_of
 from tensorlake_spark.tensor.sparse.array import SparseTensor
+from tensorlake_spark.tensor.sparse.assigned import refused_values
 from tensorlake_spark.tensor.sparse.builder_view import BuilderView
 from tensorlake_spark.tensor.sparse.element_buffer import ElementBuffer
 from tensorlake_spark.tensor.spec import dtype_name
@@ -97,7 +98,11 @@ class SparseBuilder(BuilderView):
         if type(values) in _SCALARS or isinstance(values, np.generic):
             place = self._place(key)
             if place is not None:
-                self._buffer.put(place, values)
+                try:
+                    self._buffer.put(place, values)
+                except (TypeError, ValueError, OverflowError):
+                    with refused_values(values, self.dtype):
+                        raise
                 return
         super().__setitem__(key, values)
 
@@ -140,7 +145,7 @@ class SparseBuilder(BuilderView):
         Raises
         ------
         InvalidOptionError
-            For a negative number. InvalidKeyTypeError for what is not an integer.
+            For a negative number, or one beyond every memory. InvalidKeyTypeError for what is not an integer.
 
         Examples
         --------
@@ -152,6 +157,10 @@ class SparseBuilder(BuilderView):
         number = integer_of(count, "count")
         if number < 0:
             raise InvalidOptionError(f"count={number} elements cannot be reserved; give 0 or more")
+        if number > (most := np.iinfo(np.intp).max // (8 + self.dtype.itemsize)):
+            raise InvalidOptionError(
+                f"count={number} elements cannot be reserved: no memory holds more than {most} of {self.dtype}"
+            )
         self._buffer.reserve(number)
 
     def copy(self) -> SparseBuilder:

@@ -408,7 +408,30 @@ def test_a_number_that_cannot_be_reserved_is_told():
     for count in (1.5, "a", None):
         with pytest.raises(TypeError, match=r"count=.* is not an integer"):
             b.reserve(count)
+    with pytest.raises(ValueError, match=r"count=1000+ elements cannot be .* holds more than"):
+        b.reserve(10**30)
     assert b.capacity == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "error"),
+    [
+        ("a", "f4", tl.InvalidTensorError), (1j, "f4", tl.UnsupportedDtypeError), (np.nan, "i1", tl.InvalidTensorError),
+        (300, "i1", tl.NumberOverflowError), (2**70, "i8", tl.NumberOverflowError), (object(), "f4", tl.UnsupportedDtypeError),
+        (np.datetime64("2024-01-01"), "i4", tl.UnsupportedDtypeError), ("a", "M8[D]", tl.InvalidTensorError),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("key", [0, slice(None)])
+def test_a_value_that_its_dtype_does_not_hold_is_named(value, dtype, error, key):
+    b = tl.SparseBuilder((3,), dtype)
+    with pytest.raises(
+        error, match=f"cannot be assigned to elements of dtype {b.dtype}".replace("[", ".")
+    ) as caught:
+        b[key] = value
+    with pytest.raises(type(caught.value.__cause__)):
+        np.zeros(3, dtype)[key] = value
+    assert isinstance(caught.value, type(caught.value.__cause__))
+    assert not b.nnz
 
 
 def test_what_is_no_dtype_is_told():
