@@ -118,6 +118,9 @@ def _dtype_name(given: Any) -> str:
     try:
         dtype = np.dtype(given)
     except (TypeError, ValueError) as error:  # the latter for half of a character
+        if isinstance(given, str) and _ML_DTYPES.fullmatch(given):
+            dtype_of(given)  # which imports ml_dtypes: from then on NumPy knows the name
+            return given
         raise UnsupportedDtypeError(f"{given!r:.80} is no dtype of NumPy: {error}") from None
     name = str(dtype.name)
     if dtype.kind in "biufc" and dtype.itemsize <= (16 if dtype.kind == "c" else 8):
@@ -192,7 +195,7 @@ def converted(values: Any, dtype: np.dtype[Any], place: str) -> np.ndarray[Any, 
     Parameters
     ----------
     values : array-like
-        Floats may be rounded; nothing else may change.
+        Floats may be rounded; nothing else may change. Integers and texts may become times.
     dtype : numpy.dtype
         What they become.
     place : str
@@ -214,6 +217,7 @@ def converted(values: Any, dtype: np.dtype[Any], place: str) -> np.ndarray[Any, 
             return given
         if given.dtype.kind in "SUO" and dtype.kind not in "mM":
             raise TypeError("only numbers can")
+        _check_times(given.dtype, dtype)
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is lost is said below
             out = given.astype(dtype)
@@ -231,12 +235,28 @@ def converted(values: Any, dtype: np.dtype[Any], place: str) -> np.ndarray[Any, 
         lost = np.isfinite(known) & ~np.isfinite(stored)
         if dtype.kind != "c":
             lost |= known.imag != 0
+    elif dtype.kind in "mM" and known.dtype.kind in "iu":
+        lost = out.astype(np.int64) != known
+    elif dtype.kind in "mM" and known.dtype.kind == dtype.kind:
+        lost = ~np.isnat(known) & (out.astype(known.dtype) != known)
     if lost is not None and lost.any():
         raise InvalidTensorError(
             f"{given[lost][0]!r} cannot be stored in {place} of dtype {dtype} without loss; round or clip it, or "
             "write a tensor of another dtype"
         )
     return np.asarray(out)
+
+
+def _check_times(given: np.dtype[Any], dtype: np.dtype[Any]) -> None:
+    """Raise TypeError if times would become numbers, fractions times, or times of one kind those of the other."""
+    times = [kind for kind in (given.kind, dtype.kind) if kind in "mM"]
+    if not times or (len(times) == 1 and given.kind in "biuSUO"):
+        return
+    if len(times) == 2 and np.can_cast(given, dtype, "same_kind"):
+        return
+    if dtype.kind in "mM":
+        raise TypeError(f"only integers, texts and times of its kind can, not {given}")
+    raise TypeError("only numbers can; .astype('int64') counts the units of times")
 
 
 def fill_bytes(value: Any, dtype: np.dtype[Any]) -> bytes:

@@ -1,6 +1,8 @@
 """Specs, ids and dtypes."""
 
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -8,7 +10,14 @@ import pytest
 import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidTensorError, UnsupportedDtypeError
 from tensorlake_spark.layouts.testing.laws import DTYPES
-from tensorlake_spark.tensor.spec import TensorSpec, check_axes, check_id, dtype_name, dtype_of
+from tensorlake_spark.tensor.spec import (
+    TensorSpec,
+    check_axes,
+    check_id,
+    converted,
+    dtype_name,
+    dtype_of,
+)
 
 
 @pytest.mark.parametrize("name", DTYPES)
@@ -67,3 +76,47 @@ def test_what_is_no_dtype_is_named(given):
         dtype_name(given)
     with pytest.raises(TypeError):
         tl.SparseTensor.from_dense(np.eye(2)).astype(given)
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "why"),
+    [
+        (np.datetime64("2024-01-01"), "i1", "only numbers can"),  # its bytes are another number
+        (np.timedelta64(3, "s"), "f8", "only numbers can"),
+        (1j, "M8[D]", "only integers, texts and times"),
+        (np.nan, "M8[D]", "only integers, texts and times"),
+        (1.5, "m8[s]", "only integers, texts and times"),
+        (np.datetime64("2024-01-01"), "m8[s]", "only integers, texts and times"),
+        (np.timedelta64(3, "M"), "m8[s]", "only integers, texts and times"),
+        (np.datetime64("2024-01-01T07"), "M8[D]", "without loss"),
+        (np.datetime64("9999-01-01"), "M8[ns]", "without loss"),
+        (np.uint64(2**63 + 1), "M8[D]", "without loss"),
+    ],
+)
+def test_times_and_numbers_do_not_become_each_other(value, dtype, why):
+    with pytest.raises(
+        InvalidTensorError, match=f"x of dtype .*{why}|cannot be stored in x.*{why}"
+    ):
+        converted(value, np.dtype(dtype), "x")
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [
+        (5, "M8[D]"),
+        ("2024-01-05", "M8[D]"),
+        (np.datetime64("NaT"), "M8[s]"),
+        (np.timedelta64(2, "h"), "m8[s]"),
+    ],
+)
+def test_what_becomes_a_time(value, dtype):
+    want = np.empty((), dtype)
+    want[...] = value
+    np.testing.assert_array_equal(converted(value, want.dtype, "x"), want)
+
+
+def test_a_name_of_ml_dtypes_is_known_before_anything_imported_it():
+    """NumPy knows ``bfloat16`` only from then on, and it did not depend on the user whether that was so."""
+    code = "import tensorlake_spark as tl; print(tl.SparseTensor([[0]], [1.0], (3,)).astype('bfloat16').dtype)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["bfloat16"]
