@@ -17,7 +17,7 @@ from tensorlake_spark.computing.thread_runner import compute
 from tensorlake_spark.computing.writing_results import check_into
 from tensorlake_spark.errors import InvalidTensorError
 from tensorlake_spark.ops.elements import Elements
-from tensorlake_spark.ops.numpy_arguments import refuse_out
+from tensorlake_spark.ops.numpy_arguments import number_of, refuse_out
 from tensorlake_spark.tensor.sparse import SparseTensor
 from tensorlake_spark.writing.source import Source, source_of
 
@@ -153,7 +153,8 @@ class ReductionMethods(ABC):
         into: str | None = None,
     ) -> Any:
         """Return the variance over axes, as `numpy.var`; `ddof` is taken from the number of elements. See `sum`."""
-        return self._reduced("var", axis, keepdims, into, out, where=where, dtype=dtype, ddof=ddof)
+        given = {"where": where, "dtype": dtype, "ddof": number_of(ddof, "ddof")}
+        return self._reduced("var", axis, keepdims, into, out, **given)
 
     def std(
         self,
@@ -167,7 +168,8 @@ class ReductionMethods(ABC):
         into: str | None = None,
     ) -> Any:
         """Return the standard deviation over axes, as `numpy.std`; see `var`."""
-        return self._reduced("std", axis, keepdims, into, out, where=where, dtype=dtype, ddof=ddof)
+        given = {"where": where, "dtype": dtype, "ddof": number_of(ddof, "ddof")}
+        return self._reduced("std", axis, keepdims, into, out, **given)
 
     def min(
         self,

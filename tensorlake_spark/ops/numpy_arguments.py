@@ -75,6 +75,25 @@ def integer_of(value: Any, name: str) -> int:
         raise InvalidKeyTypeError(f"{name}={value!r} is not an integer; give one") from None
 
 
+def number_of(value: Any, name: str) -> float:
+    """Return an argument that is a real number.
+
+    Raises
+    ------
+    InvalidKeyTypeError
+        A TypeError, as NumPy's.
+
+    Examples
+    --------
+    >>> number_of(1.5, "ddof")
+    1.5
+    """
+    if np.ndim(value) or np.asarray(value).dtype.kind not in "biuf":
+        raise InvalidKeyTypeError(f"{name}={value!r:.80} is not a number; give one, such as 1")
+    number: float = value
+    return number
+
+
 def operand_array(value: Any) -> np.ndarray[Any, Any]:
     """Return an operand that is no tensor of ours as an array.
 
@@ -197,13 +216,18 @@ def dtype_of_product(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
     Raises
     ------
     UnsupportedDtypeError
-        If no dtype holds the numbers of all of them.
+        If no dtype holds the numbers of all of them, or if one holds times: seconds times seconds are no seconds.
 
     Examples
     --------
     >>> dtype_of_product(np.dtype("f4"), np.dtype("i8"))
     dtype('float64')
     """
+    times = [dtype for dtype in dtypes if dtype.kind in "mM"]
+    if times:
+        raise UnsupportedDtypeError(
+            f"a tensor of dtype {times[0]} has no products; astype('int64') counts units"
+        )
     try:
         return np.result_type(*dtypes)
     except TypeError as error:

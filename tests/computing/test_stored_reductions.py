@@ -296,3 +296,10 @@ def test_norms_of_times_are_numpys(lake, dtype, order):
     for layout in ("ftsf", "coo"):
         got = lake.write(layout, times, layout=layout).norm(order, axis=0)
         np.testing.assert_allclose(dense(got), wanted)
+
+
+@pytest.mark.parametrize("ddof", ["a", None, 1j])
+def test_what_is_taken_off_the_number_of_elements_is_a_number(ref, ddof):
+    for function in (ref.var, ref.std):
+        with pytest.raises(TypeError, match=r"ddof=.* is not a number"):
+            function(ddof=ddof)

@@ -14,7 +14,12 @@ import numpy as np
 
 from tensorlake_spark.errors import InvalidTensorError, UnsupportedFunctionError
 from tensorlake_spark.ops.elements import Elements, elements_at, without_zeros
-from tensorlake_spark.ops.numpy_arguments import axes_to_reduce, refuse_out, refused_dtypes
+from tensorlake_spark.ops.numpy_arguments import (
+    axes_to_reduce,
+    number_of,
+    refuse_out,
+    refused_dtypes,
+)
 from tensorlake_spark.ops.reducing import reductions
 from tensorlake_spark.ops.reducing.groups import Groups
 from tensorlake_spark.ops.reducing.reductions import total
@@ -307,10 +312,12 @@ def _var(
     refuse_out(out)
     if mean is not None:
         raise UnsupportedFunctionError("mean= is not there for sparse tensors; leave it out")
+    name = "ddof"
     if correction is not None:
         if ddof:
             raise InvalidTensorError("ddof and correction mean the same; give one of them")
-        ddof = correction
+        ddof, name = correction, "correction"
+    ddof = number_of(ddof, name)
     skip_nan = skip_nan and x.dtype.kind in "fc"
     groups = _groups(x, axis, keepdims, where)
     with refused_dtypes(np.std if root else np.var, [x], dtype):

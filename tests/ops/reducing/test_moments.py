@@ -1,5 +1,6 @@
 """Means, variances and norms over axes; NumPy is the oracle."""
 
+import re
 import warnings
 
 import numpy as np
@@ -210,3 +211,16 @@ def test_variances_of_complex_numbers_are_real_without_a_warning(name, axis):
     want = getattr(np, name)(dense, axis=axis)
     np.testing.assert_allclose(found if axis is None else found.todense(), want)
     assert found.dtype == want.dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    "given", [{"ddof": "a"}, {"ddof": None}, {"ddof": 1j}, {"ddof": [1]}, {"correction": "a"}]
+)
+@pytest.mark.parametrize("function", [np.var, np.std])
+def test_what_is_taken_off_the_number_of_elements_is_a_number(function, given):
+    x = tl.SparseTensor([[1]], [2.0], (3,))
+    name, value = next(iter(given.items()))
+    with pytest.raises(
+        tl.InvalidKeyTypeError, match=re.escape(f"{name}={value!r} is not a number")
+    ):
+        function(x, **given)

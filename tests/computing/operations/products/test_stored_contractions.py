@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from work import peak_bytes
 
+import tensorlake_spark as tl
 from tensorlake_spark.computing import row_blocks, thread_runner
 from tensorlake_spark.computing.operations.products import array_contractions, contractions
 from tensorlake_spark.computing.thread_runner import compute
@@ -157,3 +158,27 @@ def test_steps_are_pickled(lake, small_bands):
     step, part = next(contractions.dot(x._stored, y._stored).steps(x._stored))
     assert pickle.loads(pickle.dumps(step)).box == step.box
     assert part.shape[1] < 30
+
+
+@pytest.mark.parametrize("layout", ["ftsf", "coo"])
+@pytest.mark.parametrize("dtype", ["timedelta64[s]", "datetime64[D]"])
+@pytest.mark.parametrize(
+    "product",
+    [
+        lambda x: np.einsum("ij,kj->ik", x, x),
+        lambda x: np.dot(x, np.ones(3, np.int64)),
+        lambda x: x @ np.ones((3, 2), np.int64),
+        lambda x: x.ttv(np.ones(3, np.int64), axis=1),
+        lambda x: x.mttkrp([np.ones((2, 2), np.int64), np.ones((3, 2), np.int64)], 0),
+    ],
+)
+def test_times_have_no_products(lake, layout, dtype, product):
+    """Seconds times seconds are no seconds; NumPy has no such loop, and its error came through, or an answer."""
+    given_times = np.arange(6).reshape(2, 3).astype(dtype)
+    x = lake.write(
+        "x",
+        given_times if layout == "ftsf" else tl.SparseTensor.from_dense(given_times),
+        layout=layout,
+    )
+    with pytest.raises(tl.UnsupportedDtypeError, match=r"astype\('int64'\) counts units"):
+        product(x)
