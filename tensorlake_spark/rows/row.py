@@ -282,6 +282,25 @@ def in_order(rows: pa.RecordBatch) -> pa.RecordBatch:
     return rows.take(order)
 
 
+def joined_rows(parts: Sequence[tuple[pa.RecordBatch, int, int]]) -> pa.RecordBatch:
+    """Return rows of some batches, of each from one on to another; those that follow one another are not copied.
+
+    Examples
+    --------
+    >>> rows = pa.record_batch({"seq": [5, 6, 7]})
+    >>> joined_rows([(rows, 2, 3), (rows, 0, 1), (rows, 1, 2)]).column("seq").to_pylist()
+    [7, 5, 6]
+    """
+    runs: list[tuple[pa.RecordBatch, int, int]] = []
+    for batch, start, stop in parts:
+        if runs and runs[-1][0] is batch and runs[-1][2] == start:
+            runs[-1] = batch, runs[-1][1], stop
+        else:
+            runs.append((batch, start, stop))
+    batches = [batch.slice(start, stop - start) for batch, start, stop in runs]
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
 def payload_sizes(rows: pa.RecordBatch) -> np.ndarray[Any, Any]:
     """Return the bytes of each row's payload, int64."""
     out = np.zeros(rows.num_rows, np.int64)

@@ -21,7 +21,7 @@ from tensorlake_spark.delta.store.footer_index import IndexedFooter, schema_of
 from tensorlake_spark.delta.store.ranges import Part, Remote, joined
 from tensorlake_spark.delta.store.storage import Storage, is_refusal, refusal
 from tensorlake_spark.errors import CorruptDataError, MissingDataError, TensorLakeError
-from tensorlake_spark.rows.row import PAYLOAD, SCHEMA
+from tensorlake_spark.rows.row import PAYLOAD, SCHEMA, joined_rows
 from tensorlake_spark.tensor.spec import STORED_AXES
 
 Array = np.ndarray[Any, Any]
@@ -125,14 +125,7 @@ class Footer:
                 if self._small_rows < _SMALL_ROWS:
                     self._small[g, columns] = held
                     self._small_rows += held[2] - held[1]
-        runs: list[tuple[pa.RecordBatch, int, int]] = []
-        for batch, start, stop in (found[g] for g in groups):
-            if runs and runs[-1][0] is batch and runs[-1][2] == start:
-                runs[-1] = batch, runs[-1][1], stop
-            else:
-                runs.append((batch, start, stop))
-        batches = [batch.slice(start, stop - start) for batch, start, stop in runs]
-        return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+        return joined_rows([found[g] for g in groups])
 
     def span(self, group: int, columns: tuple[str, ...]) -> tuple[int, int]:
         """Return where in the file some columns of a row group lie, and whatever is between them."""
