@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tensorlake_spark.datasets.types.base import Type
+from tensorlake_spark.datasets.types.extension_arrays import plain_column
 from tensorlake_spark.datasets.types.media.images import Picture
 from tensorlake_spark.datasets.types.media.media_bytes import Pieces, are_viewed
 from tensorlake_spark.datasets.types.media.medical import Dicom
@@ -103,7 +104,7 @@ def as_columns(samples: Any) -> Any:
     if isinstance(samples, (pa.Table, pa.RecordBatch)):
         _check_once(samples.schema.names)
         columns = zip(samples.schema.names, samples.columns, strict=True)
-        return {name: _without_views(column) for name, column in columns}
+        return {name: _without_views(plain_column(column)) for name, column in columns}
     if hasattr(samples, "__arrow_c_stream__"):  # of Polars, a result of DuckDB, a reader itself
         return pa.RecordBatchReader.from_stream(samples)
     return samples
@@ -126,7 +127,9 @@ def _of_series(column: Any) -> Any:
 
 
 def _without_views(column: Any) -> Any:
-    """Return a column of Arrow whose texts and bytes are not of the types that Polars has for them."""
+    """Return a column of Arrow whose texts and bytes are not of the types that Polars has for them; others as it is."""
+    if not isinstance(column, (pa.Array, pa.ChunkedArray)):
+        return column
     kind = _plain_type(column.type)
     return column if kind.equals(column.type) else column.cast(kind)
 
@@ -210,6 +213,8 @@ def as_column(name: str, column: Any) -> Any:
         column = pd.Series(column)
     if isinstance(column, (pd.Series, pd.Index)):  # a slice of it may be one of its labels
         return _of_series(column)
+    if isinstance(column, (pa.Array, pa.ChunkedArray)):
+        return plain_column(column)
     is_one = (
         isinstance(column, (str, bytes, Mapping, set, frozenset)) or getattr(column, "ndim", 1) == 0
     )

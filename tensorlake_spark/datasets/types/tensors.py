@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -19,6 +20,7 @@ from tensorlake_spark.datasets.types.base import (
     check_one_of,
     shown,
 )
+from tensorlake_spark.datasets.types.extension_arrays import plain_column
 from tensorlake_spark.datasets.types.tensor_struct import TENSOR, Structs
 from tensorlake_spark.errors import (
     CorruptDataError,
@@ -88,15 +90,19 @@ class ArrayType(Type):
         if pa.types.is_fixed_size_list(values.type) and not values.null_count:
             flat = values.flatten()
             if not flat.null_count and pa.types.is_primitive(flat.type):
-                rows = flat.to_numpy(zero_copy_only=False).reshape(len(values), -1)
-                return self._from_array(self._reshaped(values.type, rows), place)
+                length = values.type.list_size
+                rows = flat.to_numpy(zero_copy_only=False).reshape(len(values), length)
+                return self._from_array(self._reshaped(rows), place)
         if isinstance(values, pa.ExtensionArray):
-            return self._from_arrow(values.storage, place)
+            return self.encode(plain_column(values), place.column, place.first)
         return self._from_list(values.to_pylist(), place)
 
-    def _reshaped(self, kind: pa.DataType, rows: Array) -> Array:
+    def _reshaped(self, rows: Array) -> Array:
+        """Return rows in the shape of the type, as they are where they do not have so many elements."""
         shape = self.fixed()[1]
-        return rows.reshape(len(rows), *shape) if shape and None not in shape else rows  # type: ignore[arg-type]
+        if not shape or None in shape or math.prod(shape) != rows.shape[1]:  # type: ignore[arg-type]
+            return rows
+        return rows.reshape(len(rows), *shape)  # type: ignore[arg-type]
 
     lenient: ClassVar[bool] = False
     """Whether arrays of another dtype are rounded to the declared one."""

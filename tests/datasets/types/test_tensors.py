@@ -135,6 +135,15 @@ def test_a_whole_array_that_does_not_fit_is_refused():
         Tensor("float32", (4,)).encode(np.zeros((5, 4)), "x")
 
 
+@pytest.mark.parametrize("length", [0, 3, 5])
+def test_lists_of_arrow_of_another_length_are_refused(length):
+    column = pa.array([[0.5] * length], pa.list_(pa.float32(), length))
+    with pytest.raises(
+        tl.InvalidSampleError, match=rf"column 'x', sample 0: .* got shape \({length},\)"
+    ):
+        Embedding(2).encode(column, "x")
+
+
 def test_tiled_samples_have_a_shape_and_no_data():
     kind = Tensor("int16", (None, None))
     given = [np.ones((1, 2), "i2"), Tiled((100, 200), "int16"), None]
