@@ -95,10 +95,10 @@ class Column:
     def _one(self, position: int, rest: tuple[Any, ...]) -> Any:
         tensor = self._table.parts.known_tensor(self.name, position)
         if tensor is not None:
-            return tensor[rest or ...]
+            return self._part(tensor, position, rest)
         value = self._value(np.array([position], np.int64))
         if isinstance(value, Tiled):
-            return self._table.parts.tensor(self.name, position, value)[rest or ...]
+            return self._part(self._table.parts.tensor(self.name, position, value), position, rest)
         if not rest or value is None:
             return value
         try:
@@ -122,6 +122,13 @@ class Column:
                 error if huge is None else f"index {huge} is out of bounds for its shape {length}"
             )
             raise InvalidKeyError(f"sample {position} of column {self.name!r}: {said}") from error
+
+    def _part(self, tensor: Any, position: int, rest: tuple[Any, ...]) -> Any:
+        """Return a part of a sample that is kept as tiles."""
+        try:
+            return tensor[rest or ...]
+        except (InvalidKeyError, InvalidSliceError) as error:  # which name no sample
+            raise type(error)(f"sample {position} of column {self.name!r}: {error}") from error
 
     def _value(self, position: Array) -> Any:
         """Return one sample's value; of a large one what is known of it."""

@@ -51,12 +51,12 @@ def loader_of_dataset(
     """
     checked = checked_options(batch_size, **options)
     names = dataset.column_names(columns)
-    if not names:
-        raise InvalidOptionError("columns=[] is empty; a loader delivers at least one column")
-    if not len(dataset):
+    if not len(dataset):  # it may have no columns either
         raise InvalidOptionError(
             f"the dataset at {dataset.uri} has no samples; a loader needs at least one: extend it first"
         )
+    if not names:
+        raise InvalidOptionError("columns=[] is empty; a loader delivers at least one column")
     if where is not None:
         found = dataset.positions_where(where)
         positions = found if positions is None else positions[np.isin(positions, found)]

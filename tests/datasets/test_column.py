@@ -36,12 +36,15 @@ def test_a_key_that_does_not_fit_a_sample(tmp_path, tile_bytes):
     ds.extend({"x": [np.arange(60).reshape(20, 3)]})
     assert ds["x"][0, 5, 1] == 16
     with pytest.raises(
-        tl.InvalidKeyError, match="index 20 is out of bounds for axis 0 with size 20"
+        tl.InvalidKeyError,
+        match="sample 0 of column 'x': index 20 is out of bounds for axis 0 with size 20",
     ):
         ds["x"][0, 20]
-    with pytest.raises(tl.InvalidKeyError, match="too many indices"):
+    with pytest.raises(tl.InvalidKeyError, match="sample 0 of column 'x': too many indices"):
         ds["x"][0, 1, 1, 1]
-    with pytest.raises(tl.InvalidSliceError, match="slice step cannot be zero"):
+    with pytest.raises(
+        tl.InvalidSliceError, match=r"sample 0 of column 'x': .*slice step cannot be zero"
+    ):
         ds["x"][0, ::0]
 
 

@@ -104,7 +104,8 @@ def test_what_is_wrong(digits, options, error, says):
     assert isinstance(found.value, tl.TensorLakeError)
 
 
-def test_an_empty_dataset(tmp_path):
-    ds = tl.dataset(str(tmp_path), {"x": "int64"})
+@pytest.mark.parametrize("schema", [{"x": "int64"}, None])
+def test_an_empty_dataset(tmp_path, schema):
+    ds = tl.dataset(str(tmp_path), schema)
     with pytest.raises(tl.InvalidOptionError, match="has no samples; a loader needs at least one"):
         ds.loader(4)

@@ -42,7 +42,7 @@ _DECIMAL = re.compile(r"decimal\(\s*(\d{1,2})\s*,\s*(\d{1,2})\s*\)")
 _WHAT = {"string": "a text", "bytes": "bytes", "date": "a date", "bool": "True or False"}
 _GIVE = {
     "bool": "compare numbers with a bound",
-    "string": "give str(value)",
+    "string": "give str(value), value.decode() of bytes, or None where there is no text",
     "bytes": "encode a text",
     "date": "give a datetime.date, or a datetime64[D] of NumPy",
     "timestamp": "give a datetime.datetime, or a datetime64 of NumPy",

@@ -200,6 +200,8 @@ def test_what_is_no_type(given):
     [
         ("bool", 2, "compare"),
         ("string", 3, "str(value)"),
+        ("string", float("nan"), "or None where there is no text"),  # as pandas has it
+        ("string", b"text", "value.decode()"),
         ("bytes", "text", "encode"),
         ("date", "2024-02-29", "datetime.date"),
         ("timestamp", "2024-02-29", "datetime.datetime"),
