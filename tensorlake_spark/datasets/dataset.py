@@ -18,7 +18,7 @@ from tensorlake_spark.datasets.column import Column
 from tensorlake_spark.datasets.dataset_extensions import DoorMethods
 from tensorlake_spark.datasets.derived.derived_methods import DerivedMethods
 from tensorlake_spark.datasets.derived.lineage import is_unfinished
-from tensorlake_spark.datasets.interchange.hugging_face_files import is_hugging_face, with_files
+from tensorlake_spark.datasets.interchange.hugging_face_files import guessed_schema, with_files
 from tensorlake_spark.datasets.interchange.interchange_methods import InterchangeMethods
 from tensorlake_spark.datasets.links.link_rules import LinkRules, rules_of
 from tensorlake_spark.datasets.samples.appending import append, check_batch, count_of
@@ -389,8 +389,9 @@ def _series(values: Any, kind: Type, index: Any) -> Any:
 def _with_schema(samples: Any) -> tuple[Any, SampleSchema]:
     """Return samples, of which the first were looked at, and a schema that fits those."""
     check_samples(samples)
-    if is_hugging_face(samples):  # it may be gone through again
-        return samples, SampleSchema.infer(list(islice(with_files(samples, None), _LOOKED_AT)))
+    guessed = guessed_schema(samples, _LOOKED_AT)
+    if guessed is not None:
+        return samples, guessed
     declared = declared_types(samples.schema) if isinstance(samples, _ARROW) else {}
     samples = as_columns(samples)
     if isinstance(samples, pa.RecordBatchReader):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -285,5 +286,7 @@ def _array_like(value: Any, tile_bytes: int) -> Any:
     try:
         np.dtype(value.dtype)
     except TypeError:  # of another library, as of PyTorch
-        return np.asarray(value)
+        with suppress(TypeError, RuntimeError):  # its type says what is wrong
+            return np.asarray(value)
+        return None
     return value

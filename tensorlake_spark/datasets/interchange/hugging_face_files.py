@@ -1,4 +1,4 @@
-"""Samples of Hugging Face's `datasets` with their files as they are, in the place of what the library decodes."""
+"""Samples of Hugging Face's `datasets`: their files as they are, not as the library decodes them, and their types."""
 
 from __future__ import annotations
 
@@ -6,21 +6,60 @@ import dataclasses
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from tensorlake_spark.datasets.types.base import Type
+from tensorlake_spark.datasets.types.class_label import ClassLabel
 from tensorlake_spark.datasets.types.media.image_headers import format_of
 from tensorlake_spark.datasets.types.media.images import Image
 from tensorlake_spark.datasets.types.media.recordings import Audio, Video, sound_format
 from tensorlake_spark.datasets.types.media.video_facts import video_format
 from tensorlake_spark.datasets.types.nested import Sequence
+from tensorlake_spark.datasets.types.plain import type_of_numbers
+from tensorlake_spark.datasets.types.scalars import Scalar
+from tensorlake_spark.datasets.types.schema import SampleSchema
+from tensorlake_spark.datasets.types.tensors import Tensor
+from tensorlake_spark.errors import InvalidSampleError
 
 
 def is_hugging_face(samples: Any) -> bool:
     """Return whether something is a dataset of Hugging Face, streamed or not."""
     hf = sys.modules.get("datasets")  # who has one has imported it
     return hf is not None and isinstance(samples, (hf.Dataset, hf.IterableDataset))
+
+
+def guessed_schema(samples: Any, count: int) -> SampleSchema | None:
+    """Return columns that fit the first samples of a dataset of Hugging Face, None where it is none.
+
+    Classes, arrays and numbers are what their features say. Their values say less: a class is only a number there.
+    """
+    if not is_hugging_face(samples):  # one may be gone through again
+        return None
+    features = {} if _is_formatted(samples) else samples.features or {}
+    known = {name: {name: kind} for name, kind in _declared(features, "")}
+    return SampleSchema.infer(list(islice(with_files(samples, None), count)), known)
+
+
+def _declared(features: Mapping[str, Any], before: str) -> Iterator[tuple[str, Type]]:
+    for name, feature in features.items():
+        if isinstance(feature, dict):
+            yield from _declared(feature, f"{before}{name}/")
+        elif (kind := _type_of(feature)) is not None:
+            yield f"{before}{name}", kind
+
+
+def _type_of(feature: Any) -> Type | None:
+    hf = sys.modules["datasets"]
+    if isinstance(feature, hf.ClassLabel):
+        return ClassLabel(tuple(feature.names)) if feature.names else Scalar("int64")
+    if isinstance(feature, (hf.Array2D, hf.Array3D, hf.Array4D, hf.Array5D)):
+        return Tensor(feature.dtype, tuple(feature.shape))
+    if isinstance(feature, hf.Value):
+        return type_of_numbers(feature.pa_type)
+    inner = _type_of(feature.feature) if hasattr(feature, "feature") else None
+    return inner and Sequence(inner)
 
 
 def with_files(samples: Any, schema: Mapping[str, Type] | None) -> Any:
@@ -53,9 +92,15 @@ def with_files(samples: Any, schema: Mapping[str, Type] | None) -> Any:
 
 
 def _read(samples: Any, takes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for sample in samples:
+    for number, sample in enumerate(samples):
         for name, kept in takes.items():
-            sample[name] = _taken(sample.get(name), kept)
+            try:
+                sample[name] = _taken(sample.get(name), kept)
+            except (OSError, ValueError, SyntaxError, RuntimeError) as error:  # as Pillow has them
+                raise InvalidSampleError(
+                    f"column {name!r}, sample {number}: Hugging Face's library cannot decode a file: {error}; mend "
+                    "it, or leave the sample out"
+                ) from error
         yield sample
 
 

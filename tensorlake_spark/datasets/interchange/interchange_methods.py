@@ -32,7 +32,7 @@ from tensorlake_spark.datasets.types.texts import Json
 from tensorlake_spark.delta.log.requirements import SAMPLES
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
-from tensorlake_spark.errors import StorageError, TensorLakeError
+from tensorlake_spark.errors import InvalidOptionError, StorageError, TensorLakeError
 
 
 class InterchangeMethods(DatasetTable):
@@ -57,7 +57,7 @@ class InterchangeMethods(DatasetTable):
         Raises
         ------
         InvalidOptionError
-            If there is no feature for a column.
+            If there is no feature for a column, or no column.
         MissingDependencyError
             If the library is not installed.
         StorageError
@@ -67,6 +67,8 @@ class InterchangeMethods(DatasetTable):
         schema = {name: self.type_of(name) for name in names}
         hf, features = hugging_face(), to_features(schema)
         self.stored  # noqa: B018 # raises
+        if not names:
+            raise InvalidOptionError("columns=[] is empty; name at least one, or leave columns out")
         if not len(self):  # of which the library makes no dataset by a generator
             return hf.Dataset.from_dict({name: [] for name in features}, features)
         stored = as_written(features, hf)

@@ -150,11 +150,16 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def check_samples(samples: Any) -> None:
-    """Raise InvalidSampleTypeError for what has no samples; for a DataFrame of Spark too, whose rows are elsewhere."""
+    """Raise InvalidSampleTypeError for what has no samples, such as a DataFrame of Spark, whose rows are elsewhere."""
     if type(samples).__module__.startswith("pyspark."):
         raise InvalidSampleTypeError(
             "samples are a DataFrame of Spark, which executors add to a dataset: call "
             "tensorlake_spark.spark.write_samples(df, uri), or give df.toPandas() if it is small"
+        )
+    if type(samples).__module__ == "datasets.dataset_dict":  # a mapping, but not of columns
+        raise InvalidSampleTypeError(
+            f"samples are a {type(samples).__name__} of Hugging Face with the splits {', '.join(map(str, samples))}; "
+            f"give one of them, such as samples[{next(iter(samples), 'train')!r}]"
         )
     known = is_iterable(samples) or hasattr(samples, "__arrow_c_stream__")
     if isinstance(samples, (str, bytes)) or not known:
@@ -310,9 +315,10 @@ def nbytes_of(value: Any, is_file: bool = False) -> int:
         return _file_bytes(value)
     if is_file and getattr(value, "type", None) == pa.string():  # paths of Arrow
         return nbytes_of(value.to_pylist(), True)
-    found = getattr(value, "nbytes", None)
-    if found is not None:
-        return int(found)
+    with suppress(RuntimeError):  # a sparse tensor of PyTorch has none; its type refuses it
+        found = getattr(value, "nbytes", None)
+        if found is not None:
+            return int(found)
     size = getattr(value, "size", None)  # of a PIL image
     if isinstance(size, tuple) and len(size) == 2:
         return int(size[0]) * int(size[1]) * 4

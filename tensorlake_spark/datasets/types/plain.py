@@ -108,13 +108,14 @@ def types_of_numbers(columns: Mapping[str, Any]) -> dict[str, dict[str, Type]]:
     {'a': {'a': Scalar('uint64')}}
     """
     arrays = {n: c for n, c in columns.items() if isinstance(c, (pa.Array, pa.ChunkedArray))}
-    types = {name: _of_numbers(array.type) for name, array in arrays.items()}
+    types = {name: type_of_numbers(array.type) for name, array in arrays.items()}
     return {name: {name: kind} for name, kind in types.items() if kind is not None}
 
 
-def _of_numbers(kind: pa.DataType) -> Type | None:
+def type_of_numbers(kind: pa.DataType) -> Type | None:
+    """Return the type of numbers, or lists of them, that Arrow has as this; None for other values."""
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        inner = _of_numbers(kind.value_type)
+        inner = type_of_numbers(kind.value_type)
         return None if inner is None else Sequence(inner)
     is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     name = _scalar(kind) if is_number else None

@@ -159,3 +159,49 @@ def test_a_truncated_file_is_named(ds):
     with pytest.raises(tl.InvalidSampleError, match=r"sample 1.*truncated"):
         ds.extend(made([JPEGS[0], JPEGS[1][:-9], None, None]))
     assert len(ds) == 0
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_features_tell_the_types_of_columns(tmp_path, streamed):
+    """Of a class they were int64, and of an array lists of lists."""
+    classes = datasets.ClassLabel(names=["a", "b"])
+    given = {
+        "label": [0, None], "tags": [[1, 0], []], "x": [[[1.0, 2.0]], [[3.0, 4.0]]],
+        "n": [2, 1], "h": [0.5, None], "text": ["x", None], "g": [{"label": 1}, {"label": 0}],
+    }  # fmt: skip
+    features = {
+        "label": classes, "tags": datasets.Sequence(classes), "x": datasets.Array2D((1, 2), "float32"),
+        "n": datasets.Value("uint64"), "h": datasets.Value("float32"), "text": datasets.Value("string"),
+        "g": {"label": classes},
+    }  # fmt: skip
+    found = datasets.Dataset.from_dict(given, datasets.Features(features))
+    ds = tl.dataset(tmp_path / "ds")
+    ds.extend(found.to_iterable_dataset() if streamed else found)
+    label = tl.types.ClassLabel(["a", "b"])
+    assert ds.schema == tl.types.SampleSchema(
+        {
+            "label": label, "tags": tl.types.Sequence(label), "x": tl.types.Tensor("float32", (1, 2)),
+            "n": "uint64", "h": "float32", "text": tl.types.Text(), "g/label": label,
+        }
+    )  # fmt: skip
+    assert ds["label"][:] == [0, None]
+
+
+def test_what_has_a_format_is_guessed_by_its_values(tmp_path):
+    found = made(JPEGS).remove_columns("image").with_transform(lambda rows: {"label": ["c"] * 4})
+    ds = tl.dataset(tmp_path / "ds")
+    ds.extend(found)
+    assert ds["label"][:] == ["c"] * 4
+
+
+def test_splits_are_no_columns(tmp_path):
+    splits = datasets.DatasetDict({"train": made(JPEGS), "test": made(JPEGS)})
+    for schema in (None, {"train": "int64"}):
+        with pytest.raises(tl.InvalidSampleTypeError, match=r"splits train, test; .*'train'\]"):
+            tl.dataset(tmp_path / "ds", schema).extend(splits)
+
+
+def test_a_file_that_the_library_cannot_decode_is_named(ds):
+    with pytest.raises(tl.InvalidSampleError, match=r"column 'image', sample 2: .*cannot identify"):
+        ds.extend(made([*JPEGS[:2], b"junk", None]))
+    assert len(ds) == 0

@@ -89,6 +89,11 @@ def test_what_hugging_face_encodes_in_other_ways(tmp_path):
         deep.to_hf()
 
 
+def test_hugging_face_makes_nothing_of_no_columns(ds):
+    with pytest.raises(tl.InvalidOptionError, match=r"columns=\[\] is empty; name at least one"):
+        ds.to_hf([])
+
+
 def test_hugging_face_takes_the_largest_whole_numbers(tmp_path):
     # The library makes an int64 of Python's numbers, and failed.
     most = 2**64 - 1

@@ -267,3 +267,28 @@ def test_what_is_given_twice_or_is_the_number_of_a_sample_is_told():
         match="sid is the number that the dataset gives a sample; leave it out",
     ):
         flat({"y": 1, "sid": 2}, names)
+
+
+class NoArray:
+    """What a tensor of PyTorch is that NumPy does not take: one with a gradient, or a sparse one without `nbytes`."""
+
+    shape, dtype = (2,), "torch.float32"
+
+    @property
+    def nbytes(self):
+        raise RuntimeError("nbytes is not defined for sparse tensors")
+
+    def __getitem__(self, key):
+        return 0.0
+
+    def __len__(self):
+        return 2
+
+    def __array__(self, *args, **options):
+        raise RuntimeError("use detach()")
+
+
+def test_what_numpy_does_not_take_is_told_with_its_sample(tmp_path):
+    ds = tl.dataset(tmp_path / "ds", {"x": tl.types.Tensor("float32")})
+    with pytest.raises(tl.InvalidSampleTypeError, match=r"column 'x', sample 1: .*use detach\(\)"):
+        ds.extend([{"x": np.zeros(2, "f4")}, {"x": NoArray()}])
