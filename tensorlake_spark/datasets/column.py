@@ -11,6 +11,7 @@ import pyarrow as pa
 from tensorlake_spark.datasets.changes.change_methods import ChangeMethods
 from tensorlake_spark.datasets.samples.padding import blank_of, padded
 from tensorlake_spark.datasets.samples.sample_reading import (
+    decoded_samples,
     read_column,
     runs_of,
     values_of,
@@ -137,7 +138,7 @@ class Column:
         array = self._stored(position)
         if link_in(self.type) is not None:
             return values_of(self._table.parts, self.name, array, position)[0]
-        return self.type.decode(array)[0]
+        return decoded_samples(self.type, array, self.name, position)[0]
 
     def padded(self, key: Any = slice(None), fill: Any = 0) -> Array:
         """Return ragged samples as one array, each filled up at the end of its axes to the longest.

@@ -17,6 +17,7 @@ from tensorlake_spark.datasets.types.nested import link_in
 from tensorlake_spark.datasets.types.schema import column_of
 from tensorlake_spark.delta.samples.leaf_columns import LeafColumn
 from tensorlake_spark.delta.samples.stored_samples import StoredSamples
+from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.lake.ref import TensorRef
 from tensorlake_spark.threads import beside
 
@@ -118,8 +119,8 @@ def values_of(
     if isinstance(kind, Video):
         return parts.videos(name, positions)
     if not (is_tileable(kind) and array.field("data").null_count):
-        return decoded(array, kind) if stack else kind.decode(array)
-    values = kind.decode(array)
+        return decoded_samples(kind, array, name, positions, stack)
+    values = decoded_samples(kind, array, name, positions)
     places = [place for place, value in enumerate(values) if isinstance(value, Tiled)]
 
     def read(place: int) -> Any:
@@ -167,6 +168,27 @@ def _values_in(
     return {
         name: values_of(parts, name, column, positions, stack) for name, column in columns.items()
     }
+
+
+def decoded_samples(
+    kind: Type, array: pa.Array, name: str, positions: Array, stack: bool = False
+) -> Any:
+    """Return what a type decodes of a column of samples, one ndarray if it may and the type stacks.
+
+    Raises
+    ------
+    CorruptDataError
+        If stored bytes are not what was written. It names the column, and the sample by its position.
+    """
+    try:
+        return decoded(array, kind) if stack else kind.decode(array)
+    except CorruptDataError:
+        for place, position in enumerate(positions.tolist()):
+            try:
+                kind.decode(array.slice(place, 1))
+            except CorruptDataError as error:
+                raise type(error)(f"column {name!r}, sample {position}: {error}") from error
+        raise  # of the column, and not of one sample
 
 
 def decoded(array: pa.Array, kind: Type) -> Any:

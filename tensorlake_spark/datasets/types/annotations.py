@@ -287,7 +287,7 @@ class Polygon(Type):
             bounds = marks[ends[number] : ends[number + 1] + 1].tolist()
             if any((b - a) % 2 for a, b in itertools.pairwise(bounds)):
                 raise CorruptDataError(
-                    f"sample {number} has a polygon with an odd count of numbers; {_OUT}"
+                    f"a sample has a polygon with an odd count of numbers; {_OUT}"
                 )
             polygons = [flat[a:b].reshape(-1, 2).copy() for a, b in itertools.pairwise(bounds)]
             out.append(polygons if there else None)

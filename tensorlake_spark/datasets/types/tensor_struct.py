@@ -157,9 +157,7 @@ class Structs:
     def shape(self, number: int) -> tuple[int, ...]:
         """Return the shape of a sample."""
         if not self._shaped[number]:
-            raise CorruptDataError(
-                f"sample {number} of a column has no shape; its table was changed by others"
-            )
+            raise CorruptDataError("a sample has no shape; its table was changed by others")
         return tuple(self._lengths[self._marks[number] : self._marks[number + 1]].tolist())
 
     def arrays(self) -> list[Any]:
@@ -200,7 +198,7 @@ class Structs:
             start, stop = starts[number], starts[number + 1]
             if math.prod(shape) != stop - start or min(shape, default=0) < 0:
                 raise CorruptDataError(
-                    f"sample {number} has {(stop - start) * size} bytes, which is not {dtype} of shape {shape}; its "
+                    f"a sample has {(stop - start) * size} bytes, which is not {dtype} of shape {shape}; its "
                     "table was changed by others"
                 )
             out.append(flat[start:stop].reshape(shape))
@@ -249,7 +247,7 @@ def scales_of(array: pa.Array) -> Array:
     if wrong.any():
         number = int(np.argmax(wrong))
         raise CorruptDataError(
-            f"sample {number} has the scale {field_of(array, 'scale')[number].as_py()}, which is not a finite number "
+            f"a sample has the scale {field_of(array, 'scale')[number].as_py()}, which is not a finite number "
             "of at least 0; its table was changed by others"
         )
     return scales

@@ -1,7 +1,11 @@
 """Columns of samples in runs, and as arrays."""
 
+import pathlib
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
 
 import tensorlake_spark as tl
 from tensorlake_spark.datasets.samples import sample_reading
@@ -93,3 +97,49 @@ def test_runs_open_no_files_but_those_of_their_samples(tmp_path):
     opened = [[file.is_opened for file in one.files] for one in (seen.stored, table)]
     assert opened == [[False, False, True]] * 2
     assert [*runs_of(seen.parts, ["x"], late[:0])] == []
+
+
+def _damaged(ds, what):
+    """Change the middle of some bytes where they lie in a file of a dataset."""
+    for file in pathlib.Path(ds.uri).rglob("*.parquet"):
+        data = file.read_bytes()
+        at = data.find(what)
+        if at >= 0:
+            middle = at + len(what) // 2
+            file.write_bytes(data[:middle] + bytes([data[middle] ^ 255]) + data[middle + 1 :])
+            return
+    raise AssertionError("no file has these bytes")
+
+
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda ds: ds["image"][7], lambda ds: ds["image"][-3], lambda ds: ds["image"][5:9],
+        lambda ds: ds["image"][[9, 7]], lambda ds: ds["image"][7, :2], lambda ds: ds["image"].padded(),
+        lambda ds: list(ds["image"]), lambda ds: ds[7], lambda ds: ds[6:], lambda ds: ds.sample(7),
+        list, lambda ds: ds.to_pandas(["image"], where="n = 7"),
+    ],
+)  # fmt: skip
+def test_a_damaged_sample_is_named_by_its_position(tmp_path, read, apart):
+    """It was counted from the first sample that was read together with it, without its column."""
+    ds = tl.dataset(tmp_path / "ds", {"image": tl.types.Image("png", apart=apart), "n": "int32"})
+    images = np.random.default_rng(0).integers(0, 256, (10, 8, 8, 3), np.uint8)
+    ds.extend({"image": images, "n": range(10)})
+    _damaged(ds, ds["image"].encoded(7))
+    ds = tl.dataset(tmp_path / "ds")
+    with pytest.raises(tl.CorruptDataError, match=r"column 'image', sample 7: its \d+ bytes are"):
+        read(ds)
+
+
+def test_a_damaged_item_of_a_list_is_named_by_its_sample(tmp_path):
+    ds = tl.dataset(tmp_path / "ds", {"pages": tl.types.Sequence(tl.types.Image("png"))})
+    pages = np.random.default_rng(0).integers(0, 256, (4, 3, 8, 8, 3), np.uint8)
+    ds.extend({"pages": [list(some) for some in pages]})
+    (found,) = pathlib.Path(ds.uri).glob("*.parquet")
+    png = pq.read_table(found)["pages"][2][1]["data"].as_py()
+    _damaged(ds, png)
+    ds = tl.dataset(tmp_path / "ds")
+    for key in (2, slice(1, 3)):
+        with pytest.raises(tl.CorruptDataError, match=r"column 'pages', sample 2: its \d+ bytes"):
+            ds["pages"][key]

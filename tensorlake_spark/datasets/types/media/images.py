@@ -410,7 +410,7 @@ class Image(Picture):
                 continue
             if None in (height, width, channels) or name != self.dtype:
                 raise CorruptDataError(
-                    f"image {number} is not {self.dtype} of a known size; its table was changed by others"
+                    f"an image is not {self.dtype} of a known size; its table was changed by others"
                 )
             shape = (height, width) if channels == 1 else (height, width, channels)
             if media.data[number] is None:
@@ -419,7 +419,7 @@ class Image(Picture):
             data, dtype = media.checked(number), dtype_of(name)
             if len(data) != int(np.prod(shape, dtype=object)) * dtype.itemsize:
                 raise CorruptDataError(
-                    f"image {number} has {len(data)} bytes, which is not {name} of shape {shape}"
+                    f"an image has {len(data)} bytes, which is not {name} of shape {shape}"
                 )
             pixels = np.frombuffer(bytearray(data), dtype.newbyteorder("<")).reshape(shape)
             out.append(data if native else pixels.astype(dtype, copy=False))

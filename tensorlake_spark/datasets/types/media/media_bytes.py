@@ -231,10 +231,10 @@ class Media:
         """
         data, crc = self.data[number], self._crcs[number]
         if data is None:
-            raise CorruptDataError(f"sample {number} has no data; its table was changed by others")
+            raise CorruptDataError("a sample has no data; its table was changed by others")
         if crc is not None and crc_held(data) != crc:
             raise CorruptDataError(
-                f"the {len(data)} bytes of sample {number} are not those that were written (CRC-32 {crc_held(data)}, "
+                f"its {len(data)} bytes are not those that were written (CRC-32 {crc_held(data)}, "
                 f"not {crc}); read an earlier version, or write the sample again"
             )
         return data
