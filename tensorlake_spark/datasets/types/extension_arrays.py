@@ -36,14 +36,19 @@ def plain_column(column: pa.Array | pa.ChunkedArray) -> Any:
     return stored[0] if isinstance(column, pa.Array) else pa.chunked_array(stored)
 
 
+def axes_of(kind: pa.FixedShapeTensorType) -> list[int]:
+    """Return which axis of the stored elements each axis of a tensor is."""
+    return list(kind.permutation or range(len(kind.shape)))
+
+
 def _arrays(tensors: Any) -> Any:
     """Return tensors as one array, or as a list of arrays where some are null."""
     kind = tensors.type
     there = tensors.drop_null()
     if pa.types.is_boolean(kind.value_type):  # Arrow makes arrays of numbers only
         bits = there.storage.flatten().to_numpy(zero_copy_only=False)
-        order = kind.permutation or range(len(kind.shape))
-        stack = bits.reshape(len(there), *kind.shape).transpose(0, *(1 + axis for axis in order))
+        order = [0, *(1 + axis for axis in axes_of(kind))]
+        stack = bits.reshape(len(there), *kind.shape).transpose(order)
     else:
         stack = there.to_numpy_ndarray()
     if not tensors.null_count:

@@ -21,6 +21,7 @@ from tensorlake_spark.datasets.sources.tables.arrow_columns import (
 )
 from tensorlake_spark.datasets.types import Audio, ClassLabel, Image, Tensor, Type
 from tensorlake_spark.datasets.types import Sequence as SequenceOf
+from tensorlake_spark.datasets.types.extension_arrays import axes_of
 from tensorlake_spark.datasets.types.media.recordings import sound_format
 from tensorlake_spark.errors import InvalidOptionError
 
@@ -67,6 +68,10 @@ class _Look:
     ) -> Iterator[tuple[str, Leaf]]:
         if len(path) > _DEEP:
             raise InvalidOptionError(f"{self.where}: {column!r:.200} has more than {_DEEP} levels")
+        if isinstance(arrow, pa.FixedShapeTensorType):
+            shape = tuple(arrow.shape[axis] for axis in axes_of(arrow))
+            yield column, Leaf(Tensor(dtype_of(arrow.value_type), shape), path)
+            return
         if isinstance(arrow, pa.BaseExtensionType):
             arrow = arrow.storage_type
         if pa.types.is_struct(arrow) and not _is_media(feature, arrow):

@@ -33,6 +33,7 @@ from tensorlake_spark.datasets.sources.tables.link_table import (
 )
 from tensorlake_spark.datasets.types import Audio, ClassLabel, Image, Tensor, Type
 from tensorlake_spark.datasets.types import Sequence as SequenceOf
+from tensorlake_spark.datasets.types.extension_arrays import axes_of
 from tensorlake_spark.errors import InvalidOptionError
 
 
@@ -98,7 +99,9 @@ class HuggingFaceParquet(SampleSource):
     def _sample(self, columns: Mapping[str, pa.Array], row: int, where: str) -> Sample:
         sample: Sample = {}
         for column, leaf in self.leaves:
-            value = columns[column][row]
+            value, kind = columns[column][row], columns[column].type
+            if isinstance(value, pa.ExtensionScalar) and value.is_valid:
+                value = value.value
             items = value.values if value.is_valid and is_list(value.type) else None
             if items is not None and leaf.inside is not None:
                 items = items.field(leaf.inside)
@@ -106,7 +109,10 @@ class HuggingFaceParquet(SampleSource):
             if not value.is_valid:
                 sample[column] = None
             elif isinstance(leaf.type, Tensor):
-                sample[column] = array_of_lists(items, leaf.type.dtype, at)
+                array = array_of_lists(items, leaf.type.dtype, at)
+                if isinstance(kind, pa.FixedShapeTensorType):  # whose elements are one list
+                    array = array.reshape(kind.shape).transpose(axes_of(kind))
+                sample[column] = array
             else:
                 found = value.as_py() if items is None else items.to_pylist()
                 sample[column] = self._value(found, leaf.type, at)
