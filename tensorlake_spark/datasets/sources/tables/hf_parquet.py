@@ -29,6 +29,7 @@ from tensorlake_spark.datasets.sources.tables.link_table import (
     check_columns,
     chosen,
     group_pieces,
+    names_some,
     parquet,
 )
 from tensorlake_spark.datasets.types import Audio, ClassLabel, Image, Tensor, Type
@@ -51,6 +52,7 @@ class HuggingFaceParquet(SampleSource):
     tables: tuple[str, ...] = ()
     leaves: tuple[tuple[str, Leaf], ...] = ()  # column, how it is found
     convert: bool = False
+    some: bool = False  # whether a user named the columns to keep
 
     @classmethod
     def found(cls, folder: Folder) -> str:
@@ -66,7 +68,8 @@ class HuggingFaceParquet(SampleSource):
         where = folder.at(tables[0])
         with parquet(folder, tables[0]) as file:
             schema = file.schema_arrow
-            kept, renamed = chosen(schema.names, columns_option(options.get("columns")), where)
+            said = columns_option(options.get("columns"))
+            kept, renamed = chosen(schema.names, said, where)
             named = column_names(kept, renamed, where)
             first = None
             if file.metadata.num_row_groups:
@@ -75,7 +78,8 @@ class HuggingFaceParquet(SampleSource):
         if not leaves:
             raise InvalidOptionError(f"{where} has no columns")
         types = {column: leaf.type for column, leaf in leaves.items()}
-        return cls(folder, types, tuple(tables), tuple(leaves.items()), wanted is not None)
+        convert, some = wanted is not None, names_some(said)
+        return cls(folder, types, tuple(tables), tuple(leaves.items()), convert, some)
 
     def pieces(self) -> list[Piece]:
         made = []
@@ -87,7 +91,7 @@ class HuggingFaceParquet(SampleSource):
         (name,), where = piece.files, self.folder.at(piece.files[0])
         names = list(dict.fromkeys(leaf.path[0] for _, leaf in self.leaves))
         with parquet(self.folder, name) as file:
-            check_columns(file.schema_arrow, names, where)
+            check_columns(file.schema_arrow, names, where, self.some)
             place = 0
             for batch in batches(file, piece.first, names):
                 columns = {column: leaf.values(batch) for column, leaf in self.leaves}

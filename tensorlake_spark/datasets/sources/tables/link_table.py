@@ -56,6 +56,7 @@ class LinkTable(SampleSource):
     url: str = ""
     delimiter: str | None = None
     arrow: pa.Schema | None = None  # of CSV: what the first rows look like
+    some: bool = False  # whether a user named the columns to keep
 
     @classmethod
     def found(cls, folder: Folder) -> str:
@@ -91,7 +92,10 @@ class LinkTable(SampleSource):
         }
         is_csv = tables[0].endswith(CSVS)
         given = arrow if is_csv else None
-        return cls(folder, schema, tuple(tables), tuple(columns.items()), url, delimiter, given)
+        some = names_some(said)
+        return cls(
+            folder, schema, tuple(tables), tuple(columns.items()), url, delimiter, given, some
+        )
 
     def pieces(self) -> list[Piece]:
         made = []
@@ -110,7 +114,7 @@ class LinkTable(SampleSource):
             return
         with parquet(self.folder, name) as file:
             names = [one for one, _ in self.columns]
-            check_columns(file.schema_arrow, names, where)
+            check_columns(file.schema_arrow, names, where, self.some)
             for batch in batches(file, piece.first, names):
                 for values in zip(*(batch.column(one).to_pylist() for one in names)):
                     yield partial(self._sample, values)
@@ -119,11 +123,13 @@ class LinkTable(SampleSource):
         names, arrow = [one for one, _ in self.columns], self.arrow
         assert arrow is not None  # nosec: it is given for CSV
         kinds = [arrow.field(one).type for one in names]
+        if not self.some and name != self.tables[0]:  # the reader sees no columns but these
+            check_columns(_schema(self.folder, name, self.delimiter), names, where, False)
         bad: list[tuple[int, str]] = []
         left_out: set[int] = set()
         with self.folder.open_unpacked(name) as stream:
             reader = _reader(stream, name, where, self.delimiter, names, bad)
-            check_columns(reader.schema, names, where)
+            check_columns(reader.schema, names, where, self.some)
             place = 1
             while True:
                 try:
@@ -196,6 +202,11 @@ def chosen(
     if isinstance(said, Mapping):
         return list(names), dict(said)
     return list(said or names), {}
+
+
+def names_some(said: Mapping[str, str] | Sequence[str] | None) -> bool:
+    """Return whether columns that are not named are left out, as `chosen` does it."""
+    return bool(said) and not isinstance(said, Mapping)
 
 
 def _schema(folder: Folder, name: str, delimiter: str | None) -> pa.Schema:
@@ -286,11 +297,28 @@ def _raise(said: str) -> Sample:
     raise InvalidSampleError(said)
 
 
-def check_columns(schema: pa.Schema, names: Sequence[str], where: str) -> None:
-    """Raise InvalidSampleError if a file of several lacks columns that the first one has."""
+def check_columns(schema: pa.Schema, names: Sequence[str], where: str, some: bool) -> None:
+    """Raise InvalidSampleError if a file of several lacks columns that the first one has, or has others.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        Of the file.
+    names : sequence of str
+        The columns that are read.
+    where : str
+        For messages.
+    some : bool
+        Whether a user named these columns, so that others are left out on purpose.
+    """
     missing = [name for name in names if name not in schema.names]
     if missing:
         raise InvalidSampleError(_missing(where, missing[0]))
+    others = [name for name in schema.names if name not in names]
+    if others and not some:
+        raise InvalidSampleError(
+            f"{where} has the column {others[0]!r}, which the first file has not; name those to keep by columns="
+        )
 
 
 def _missing(where: str, column: str) -> str:

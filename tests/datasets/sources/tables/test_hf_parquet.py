@@ -249,3 +249,14 @@ def test_tensors_of_arrow_have_their_shape(tmp_path, read_all, permutation):
     first, second = read_all(source)
     assert np.array_equal(first["x"], wanted)
     assert second["x"] is None
+
+
+def test_a_column_that_only_a_later_file_has_is_told(tmp_path, read_all):
+    """It was left out without a word."""
+    write(tmp_path / "a.parquet", pa.table({"x": [1]}))
+    write(tmp_path / "b.parquet", pa.table({"x": [2], "y": [3]}))
+    bad = []
+    assert read_all(source_of(tmp_path, "huggingface"), bad.append) == [{"x": 1}]
+    assert "b.parquet has the column 'y', which the first file has not; name" in str(bad[0])
+    chosen = source_of(tmp_path, "huggingface", columns=["x"])
+    assert read_all(chosen) == [{"x": 1}, {"x": 2}]

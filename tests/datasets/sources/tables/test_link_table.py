@@ -119,6 +119,11 @@ def test_tables_that_disagree_or_are_damaged(tmp_path, read_all):
     bad = []
     assert read_all(source_of(tmp_path), bad.append) == SAMPLES
     assert str(bad[0]).endswith("b.csv has no column 'TEXT', as the first file has")
+    write_csv(tmp_path / "b.csv", [{**ROWS[0], "more": 1}])  # it was left out without a word
+    bad.clear()
+    assert read_all(source_of(tmp_path), bad.append) == SAMPLES
+    assert "b.csv has the column 'more', which the first file has not; name" in str(bad[0])
+    assert len(read_all(source_of(tmp_path, columns=["URL", "TEXT"]))) == len(SAMPLES) + 1
     (tmp_path / "p").mkdir()
     pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "p/a.parquet", compression="none")
     data = bytearray((tmp_path / "p/a.parquet").read_bytes())
