@@ -201,7 +201,8 @@ class BatchMaking:
                 if not self._skips or is_wrong or step == MOST_TRIES:
                     named = self._source.described(position)
                     raise unread_error(named, error, self._skips) from error
-            self._stats.add(skipped=1)
+            if step == 1:  # those that stand in count in their own place
+                self._stats.add(skipped=1)
             later = self._order.standing_in(fetched.number, self._rank, self._world, place, step)
             position = int(self._positions(np.array([later]))[0])
         raise AssertionError("the last try raises")

@@ -267,19 +267,24 @@ def test_a_sample_with_other_names_is_named(digits):
 # ---------------------------------------------------------------------- samples that cannot be read
 
 
-@pytest.fixture
-def broken(tmp_path, digits):
-    """A dataset whose images 7 and 40 lost bytes in the file."""
+def damaged(tmp_path, digits, numbers):
+    """Return a dataset of which some images lost bytes in the file."""
     ds = tl.dataset(str(tmp_path), {"image": tl.types.Image("jpeg"), "label": "int64"})
     images = [digits["image"].encoded(n) for n in range(60)]
     ds.extend({"image": images, "label": np.arange(60)})
     (path,) = tmp_path.glob("*.parquet")
     data = bytearray(path.read_bytes())
-    for number in (7, 40):
+    for number in numbers:
         place = data.index(images[number])
         data[place + 300 : place + 310] = bytes(10)
     path.write_bytes(data)
     return tl.dataset(str(tmp_path))
+
+
+@pytest.fixture
+def broken(tmp_path, digits):
+    """A dataset whose images 7 and 40 lost bytes in the file."""
+    return damaged(tmp_path, digits, (7, 40))
 
 
 def test_a_sample_that_cannot_be_read_is_named(broken):
@@ -313,6 +318,13 @@ def test_skipped_samples_are_counted(broken):
     loader = broken.loader(16, on_error="skip")
     list(loader)
     assert loader.stats()["skipped"] == 2
+
+
+@pytest.mark.parametrize("shuffle", [False, True, "global"])
+def test_a_sample_that_stands_in_and_is_bad_too_is_not_counted_twice(tmp_path, digits, shuffle):
+    loader = damaged(tmp_path, digits, range(20, 50)).loader(16, on_error="skip", shuffle=shuffle)
+    assert all(set(batch["label"].tolist()).isdisjoint(range(20, 50)) for batch in loader)
+    assert loader.stats()["skipped"] == 30
 
 
 @pytest.mark.parametrize("on_error", ["raise", "skip"])
