@@ -36,7 +36,7 @@ LOG_KEPT = (
 
 FILES_KEPT = (
     "VACUUM deletes files that left the table longer ago than delta.deletedFileRetentionDuration, a week by "
-    "default; a longer one keeps versions, and lake.tag(name, version) keeps one from lake.vacuum()"
+    "default; a longer one keeps versions, and tag(name, version) keeps one from vacuum()"
 )
 """What becomes of the data files of old versions, for messages."""
 
@@ -97,7 +97,7 @@ def as_number(version: object) -> int:
         return operator.index(version)  # type: ignore[arg-type]
     except TypeError:
         raise InvalidOptionError(
-            f"version={version!r} is neither a whole number nor a tag; lake.history(id) has the versions"
+            f"version={version!r} is neither a whole number nor a tag; history() has the versions"
         ) from None
 
 

@@ -42,7 +42,8 @@ def test_truth_values_and_none_are_no_versions_and_no_hours(made):
             tl.InvalidOptionError, match=r"neither a whole number nor a tag|no version to restore"
         ):
             ds.restore(version)
-    with pytest.raises(tl.InvalidOptionError, match="neither a whole number nor a tag"):
+    # A dataset has no lake whose history could be asked.
+    with pytest.raises(tl.InvalidOptionError, match=r"nor a tag; history\(\) has the versions"):
         tl.dataset(ds.uri, version=True)
     with pytest.raises(
         tl.InvalidOptionError, match="retention_hours is True; it is a number of hours"
