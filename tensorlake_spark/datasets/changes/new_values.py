@@ -13,6 +13,7 @@ import pyarrow as pa
 from tensorlake_spark.datasets.apart.large_samples import element_type, is_tileable
 from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
 from tensorlake_spark.datasets.types.base import Tiled, Type
+from tensorlake_spark.datasets.types.extension_arrays import plain_column
 from tensorlake_spark.datasets.types.nested import Reference
 from tensorlake_spark.errors import InvalidSampleError
 
@@ -100,7 +101,9 @@ def new_values(value: Any, kind: Type, column: str, count: int | None, first: in
 
 def as_given(values: Any) -> Any:
     """Return one value a sample as `Type.encode` takes them: an array of NumPy or Arrow, or a list."""
-    return values if isinstance(values, (np.ndarray, pa.Array, pa.ChunkedArray)) else [*values]
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return plain_column(values)
+    return values if isinstance(values, np.ndarray) else [*values]
 
 
 def picked(values: Any, places: Array) -> list[Any]:

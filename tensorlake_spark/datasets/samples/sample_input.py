@@ -106,7 +106,13 @@ def as_columns(samples: Any) -> Any:
         columns = zip(samples.schema.names, samples.columns, strict=True)
         return {name: _without_views(plain_column(column)) for name, column in columns}
     if hasattr(samples, "__arrow_c_stream__"):  # of Polars, a result of DuckDB, a reader itself
-        return pa.RecordBatchReader.from_stream(samples)
+        try:
+            return pa.RecordBatchReader.from_stream(samples)
+        except pa.ArrowException as error:
+            raise InvalidSampleTypeError(
+                f"samples are of type {type(samples).__name__}, one column and no table: {error}; give it by its name, "
+                "as in {'label': values}"
+            ) from error
     return samples
 
 

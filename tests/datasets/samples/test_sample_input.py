@@ -269,6 +269,14 @@ def test_what_is_given_twice_or_is_the_number_of_a_sample_is_told():
         flat({"y": 1, "sid": 2}, names)
 
 
+@pytest.mark.parametrize("schema", [{"a": "int64"}, None])
+@pytest.mark.parametrize("column", [polars.Series("a", [1]), pa.chunked_array([[1]])])
+def test_one_column_is_no_table(tmp_path, column, schema):
+    ds = tl.dataset(tmp_path / "ds", schema)
+    with pytest.raises(tl.InvalidSampleTypeError, match=r"one column and no table: .*by its name"):
+        ds.extend(column)
+
+
 class NoArray:
     """What a tensor of PyTorch is that NumPy does not take: one with a gradient, or a sparse one without `nbytes`."""
 

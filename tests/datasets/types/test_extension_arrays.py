@@ -81,3 +81,15 @@ def test_lists_of_tensors_keep_their_shape():
     first, second = kind.decode(kind.encode(lists, "x"))
     assert np.array_equal(first, STACK[:1])
     assert np.array_equal(second, STACK[1:])
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_changes_keep_the_shapes_of_arrow(tmp_path, apart):
+    ds = tl.dataset(tmp_path / "ds", {"n": "int32"})
+    ds.extend({"n": range(4)})
+    ds.add_column("x", tl.types.Tensor("float32", apart=apart), tensors())
+    assert np.array_equal(ds["x"][:], STACK)
+    ds.update([3, 1], {"x": tensors()[:2]})
+    assert np.array_equal(ds["x"][[3, 1]], STACK[:2])
+    ds["x"][:2] = tensors()[2:]
+    assert np.array_equal(ds["x"][:2], STACK[2:])
