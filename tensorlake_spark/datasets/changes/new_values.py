@@ -13,9 +13,9 @@ import pyarrow as pa
 from tensorlake_spark.datasets.apart.large_samples import element_type, is_tileable
 from tensorlake_spark.datasets.apart.parts_writer import PartsWriter
 from tensorlake_spark.datasets.types.base import Tiled, Type
-from tensorlake_spark.datasets.types.extension_arrays import plain_column
 from tensorlake_spark.datasets.types.nested import Reference
 from tensorlake_spark.errors import InvalidSampleError
+from tensorlake_spark.rows.extension_arrays import plain_column
 
 Array = np.ndarray[Any, Any]
 

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tensorlake_spark.datasets.types.base import Type
-from tensorlake_spark.datasets.types.extension_arrays import plain_column
 from tensorlake_spark.datasets.types.media.images import Picture
 from tensorlake_spark.datasets.types.media.media_bytes import Pieces, are_viewed
 from tensorlake_spark.datasets.types.media.medical import Dicom
@@ -29,6 +28,7 @@ from tensorlake_spark.errors import (
     did_you_mean,
     is_iterable,
 )
+from tensorlake_spark.rows.extension_arrays import plain_column
 
 Columns = dict[str, Any]  # for each name a list, an ndarray or an Arrow array
 

@@ -20,7 +20,6 @@ from tensorlake_spark.datasets.types.base import (
     check_one_of,
     shown,
 )
-from tensorlake_spark.datasets.types.extension_arrays import plain_column
 from tensorlake_spark.datasets.types.tensor_struct import TENSOR, Structs
 from tensorlake_spark.errors import (
     CorruptDataError,
@@ -30,6 +29,7 @@ from tensorlake_spark.errors import (
 )
 from tensorlake_spark.layouts.coding.chain import CASTS
 from tensorlake_spark.layouts.quantization import casts, row_scales
+from tensorlake_spark.rows.extension_arrays import plain_column
 from tensorlake_spark.tensor.sparse import check_unmasked
 from tensorlake_spark.tensor.spec import dtype_of
 

@@ -21,9 +21,9 @@ from tensorlake_spark.datasets.sources.tables.arrow_columns import (
 )
 from tensorlake_spark.datasets.types import Audio, ClassLabel, Image, Tensor, Type
 from tensorlake_spark.datasets.types import Sequence as SequenceOf
-from tensorlake_spark.datasets.types.extension_arrays import axes_of
 from tensorlake_spark.datasets.types.media.recordings import sound_format
 from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.rows.extension_arrays import axes_of
 
 _DEEP = 32  # levels of features in features
 _LISTS = ("Sequence", "List", "LargeList")

@@ -34,8 +34,8 @@ from tensorlake_spark.datasets.sources.tables.link_table import (
 )
 from tensorlake_spark.datasets.types import Audio, ClassLabel, Image, Tensor, Type
 from tensorlake_spark.datasets.types import Sequence as SequenceOf
-from tensorlake_spark.datasets.types.extension_arrays import axes_of
 from tensorlake_spark.errors import InvalidOptionError
+from tensorlake_spark.rows.extension_arrays import axes_of
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@ import pyarrow as pa
 import pytest
 
 import tensorlake_spark as tl
-from tensorlake_spark.datasets.types.extension_arrays import plain_column
+from tensorlake_spark.rows.extension_arrays import plain_column
 
 STACK = np.arange(24, dtype="f4").reshape(4, 2, 3)
 
