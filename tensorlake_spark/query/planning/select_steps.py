@@ -141,13 +141,30 @@ class SelectSteps(SelectText):
 
     def _computed(self, step: Step, node: Any, condition: bool = False, form: str = VALUE) -> Any:
         """Add a column to a step for a part of a tree; return the node that stands for it."""
-        lazy = lazy_of(node, self.scope.leaves, self.scope.types)
+        lazy = self._lazy(node)
         for known in step.computed:
             if known.lazy == lazy and known.form == form:
                 return stored_node((self._alias(), known.name))
         name = self.planner.fresh("n")
         step.computed.append(Computed(name, lazy, self._said(node), node, condition, form))
         return stored_node((self._alias(), name))
+
+    def _lazy(self, node: Any) -> Lazy:
+        """Return a part of a tree as what NumPy computes.
+
+        Raises
+        ------
+        InvalidQueryError
+            If it has a sub-query inside, whose value only DuckDB knows.
+        """
+        if node.find(exp.Query) is not None:
+            outside = node.walk(prune=lambda one: isinstance(one, exp.Query))
+            raise self.planner.mistake(
+                next((one for one in outside if isinstance(one, exp.Column)), node),
+                "a sub-query cannot stand inside a function of tensors or their brackets",
+                "name it in FROM, and its column here",
+            )  # fmt: skip
+        return lazy_of(node, self.scope.leaves, self.scope.types)
 
     def _said(self, node: Any) -> str:
         """Return a part of the text as the user wrote it."""

@@ -20,7 +20,6 @@ from tensorlake_spark.query.planning.tensor_work import (
     has_tensors,
     is_number,
     kind_of,
-    lazy_of,
 )
 from tensorlake_spark.query.sources.dataset_source import DatasetSource
 from tensorlake_spark.query.sources.source_columns import (
@@ -159,13 +158,13 @@ class SelectPlanner(SelectSteps):
         if collected is not None:
             return self._group_value(collected, node, columns, key)
         if kind_of(node, self.parameters) != SCALAR:
-            lazy = lazy_of(node, self.scope.leaves, self.scope.types)
+            lazy = self._lazy(node)
             return lazy.moved({ref: key(ref, False) for ref in lazy.refs()})
         columns.append(exp.alias_(node, f"c{number}", quoted=True))
         return Stored(("", f"c{number}"), self.scope.type_of(node))
 
     def _group_value(self, inner: Any, node: Any, columns: list[Any], key: Any) -> Output:
-        lazy = lazy_of(inner, self.scope.leaves, self.scope.types)
+        lazy = self._lazy(inner)
         if not isinstance(node, PICKING):
             moved = lazy.moved({ref: key(ref, True) for ref in lazy.refs()})
             return Lazy.of(exp.column("x0"), {"x0": CollectedLeaf(moved)})

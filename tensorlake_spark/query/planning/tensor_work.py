@@ -30,6 +30,7 @@ _OPERATIONS = (
 )  # fmt: skip
 _LEAVES = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Placeholder)
 _OVER_ROWS = (exp.AggFunc, exp.Window, exp.Subquery, exp.Exists, exp.Query)
+_ROWS = "rows"  # a scalar in which something is computed over rows, as NumPy cannot
 
 
 def is_leaf(node: Any) -> bool:
@@ -47,6 +48,11 @@ def kind_of(node: Any, parameters: Mapping[str, Any]) -> str:
     >>> [kind_of(one, {}) for one in tree.selects]
     ['scalar', 'array', 'number', 'array', 'number', 'scalar', 'scalar']
     """
+    kind = _kind_or_rows(node, parameters)
+    return SCALAR if kind == _ROWS else kind
+
+
+def _kind_or_rows(node: Any, parameters: Mapping[str, Any]) -> str:
     if is_leaf(node):
         return ARRAY
     if isinstance(node, exp.Placeholder):
@@ -54,12 +60,16 @@ def kind_of(node: Any, parameters: Mapping[str, Any]) -> str:
     if isinstance(node, exp.Bracket):
         return ARRAY
     if isinstance(node, (exp.Alias, exp.Paren)):
-        return kind_of(node.this, parameters)
-    if isinstance(node, (*_OVER_ROWS, *_LEAVES)):
+        return _kind_or_rows(node.this, parameters)
+    if isinstance(node, _OVER_ROWS):
+        return _ROWS
+    if isinstance(node, _LEAVES):
         return SCALAR
     if isinstance(node, exp.Anonymous) and find(node.name) is not None:
         return _called(node, parameters)
-    kinds = {kind_of(child, parameters) for child in children(node)}
+    kinds = {_kind_or_rows(child, parameters) for child in children(node)}
+    if _ROWS in kinds:  # beside it, DuckDB has the values of tensors
+        return _ROWS
     if ARRAY in kinds and (isinstance(node, (*_OPERATIONS, *_LOGIC)) or _is_elementwise(node)):
         return ARRAY
     if NUMBER in kinds and not isinstance(node, _LOGIC) and is_evaluable(node):

@@ -1,7 +1,10 @@
 """Steps of a SELECT."""
 
 import numpy as np
+import pyarrow as pa
+import pytest
 
+import tensorlake_spark as tl
 from tensorlake_spark.query.planning.queries import plan_query
 
 
@@ -41,3 +44,47 @@ def test_selected_tensors_are_no_step(shapes):
         steps(shapes, "SELECT emb * 2, images[:5] FROM d WHERE labels = 1 ORDER BY training.score")
         == []
     )
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    ds = tl.dataset(tmp_path / "ds", {"k": "int64", "x": tl.types.Tensor("float32", (2,))})
+    ds.extend({"k": [1, 2, 3], "x": [[1, 2], [2, 3], [5, 6]]})
+    return ds
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("SELECT k FROM dataset WHERE x[0] IN (SELECT n FROM o)", [1, 3]),
+        ("SELECT k FROM dataset WHERE x[0] > (SELECT min(n) FROM o)", [2, 3]),
+        ("SELECT k FROM dataset WHERE x[0] > 4 OR k IN (SELECT n FROM o)", [1, 3]),
+        ("SELECT k FROM dataset WHERE NOT (x[0] > 4 OR EXISTS (SELECT 1 FROM o WHERE n = k))", [2]),
+        ("SELECT x[0] + (SELECT max(n) FROM o) AS v FROM dataset", [6, 7, 10]),
+        (
+            "SELECT CASE WHEN k IN (SELECT n FROM o) THEN x[1] END AS v FROM dataset",
+            [2, None, None],
+        ),
+        ("SELECT k FROM dataset QUALIFY x[0] > 1 + row_number() OVER (ORDER BY k)", [3]),
+        ("SELECT x[0] - min(k) AS v FROM dataset GROUP BY x[0] ORDER BY v", [0, 0, 2]),
+        ("SELECT count(*) AS v FROM dataset GROUP BY x[0] IN (SELECT n FROM o) ORDER BY v", [1, 2]),
+    ],
+)
+def test_elements_of_tensors_stand_beside_what_is_computed_over_rows(pairs, sql, rows):
+    found = tl.query(sql, dataset=pairs, o=pa.table({"n": [1, 5]}))
+    assert [next(iter(row.values())) for row in found] == rows
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT k FROM dataset WHERE contains(x, (SELECT 1))",
+        "SELECT any(x IN (SELECT k FROM dataset)) AS v FROM dataset",
+        "SELECT k, x[(SELECT 0)] AS v FROM dataset GROUP BY k",
+    ],
+)
+def test_a_sub_query_inside_a_function_of_tensors_is_refused(pairs, sql):
+    with pytest.raises(
+        tl.InvalidQueryError, match=r"(?s)a sub-query cannot stand.*line 1, column \d\d"
+    ):
+        pairs.query(sql)

@@ -30,6 +30,8 @@ def node(text):
         ("any(x > 3)", NUMBER), ("array_mean(x) / t.a", NUMBER), ("abs(x)", ARRAY), (":v + t.a", ARRAY),
         ("sum(array_mean(x))", SCALAR), ("upper(dtype(x))", SCALAR), ("NOT any(x)", SCALAR),
         ("CAST(array_mean(x) AS INT)", NUMBER), ("array_mean(x) + count(*)", SCALAR),
+        ("x[0] - min(t.a)", SCALAR), ("x[0] IN (SELECT 1)", SCALAR), ("x[0] > 1 OR t.a IN (SELECT 1)", SCALAR),
+        ("-((x[0] + 1) * (SELECT 1))", SCALAR), ("x[0] > row_number() OVER ()", SCALAR),
     ],
 )  # fmt: skip
 def test_kinds(text, kind):
