@@ -351,8 +351,18 @@ def _between(node: Any, rows: _Rows) -> Values:
 def _in(node: Any, rows: _Rows) -> Values:
     if node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
         return _refused(node)
-    options = [_value(one, rows) for one in node.expressions]
+    options = [_option(one, rows) for one in node.expressions]
     return operators.among(_value(node.this, rows), options, rows.count)
+
+
+def _option(node: Any, rows: _Rows) -> Values:
+    """Return what IN compares with: of a list of Python's numbers each is as it would be alone."""
+    found = _value(node, rows)
+    given = rows.parameters.get(node.name) if isinstance(node, exp.Placeholder) else None
+    if not isinstance(given, (list, tuple)) or not isinstance(found, Constant):
+        return found
+    is_list = found.value.ndim == 1 and found.value.dtype.kind in "iuf"
+    return Constant(found.value.tolist()) if is_list else found
 
 
 def _is(node: Any, rows: _Rows) -> Values:

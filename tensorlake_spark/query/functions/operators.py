@@ -271,6 +271,14 @@ def null_if(a: Values, b: Values, rows: int) -> Values:
 def among(values: Values, options: Sequence[Values], rows: int) -> Values:
     """Return whether values are equal to one of some others: IN.
 
+    Parameters
+    ----------
+    values : Values
+    options : sequence of Values
+        A constant that is an array stands for its elements; so does a list of Python's numbers, which take the dtype
+        of the values.
+    rows : int
+
     Examples
     --------
     >>> among(np.array([1, 2]), [Constant(2), Constant(3)], 2)
@@ -280,9 +288,8 @@ def among(values: Values, options: Sequence[Values], rows: int) -> Values:
     found: list[bool | None] | None = None
     for option in options:
         if isinstance(option, Constant) and np.ndim(option.value) == 1:
-            array = np.asarray(option.value)
-            found = _in_set(values, array, rows) if len(options) == 1 else None
-            listed += [Constant(one) for one in (array if found is None else ())]
+            found = _in_set(values, option.value, rows) if len(options) == 1 else None
+            listed += [Constant(one) for one in (option.value if found is None else ())]
         else:
             listed.append(option)
     if found is not None:
@@ -300,15 +307,21 @@ def among(values: Values, options: Sequence[Values], rows: int) -> Values:
     return from_truth(found or [])
 
 
-def _in_set(values: Values, options: Array, rows: int) -> list[bool | None] | None:
+def _in_set(values: Values, options: Array | list[Any], rows: int) -> list[bool | None] | None:
     """Return whether values are in a long list of numbers or texts, None if they have to be compared one by one."""
-    if len(options) <= _FEW or options.dtype.kind not in "iufU" or not is_flat(values):
+    array = np.asarray(options)
+    if len(array) <= _FEW or array.dtype.kind not in "iufU" or not is_flat(values):
         return None
     items = list(items_of(values, rows))
-    is_text = options.dtype.kind == "U"
+    is_text = array.dtype.kind == "U"
     if any(item is not None and isinstance(item, str) != is_text for item in items):
         return None  # the comparison says what does not go together
-    wanted = {*options.tolist()}
+    if isinstance(options, list):
+        dtypes = {item.dtype for item in items if isinstance(item, np.generic)}
+        if len(dtypes) > 1 or any(dtype.isbuiltin != 1 for dtype in dtypes):
+            return None
+        array = next((array.astype(dtype) for dtype in dtypes if dtype.kind == "f"), array)
+    wanted = {*array.tolist()}
     return [None if item is None else bool(item in wanted) for item in items]
 
 

@@ -247,7 +247,7 @@ def contains(x: Any, value: Any) -> Any:
     if (array.dtype.kind in "US") != (wanted.dtype.kind in "US") and array.dtype != object:
         return False
     if wanted.ndim == 0:
-        return bool(np.any(array == wanted))
+        return bool(np.any(array == value))  # a number of Python takes the dtype of the array
     return bool(np.all(np.isin(wanted, array)))
 
 

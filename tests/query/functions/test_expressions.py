@@ -306,6 +306,15 @@ def test_mistakes_are_named(text, said):
         ask(text)
 
 
+def test_a_list_after_in_is_as_its_numbers_are():
+    columns = {"v": np.array([0.1, 0.2, 3], np.float32)}
+    for options in ([0.1, 3], (3, 0.1), [0.1, *range(50)]):
+        assert ask("v IN :some", 3, columns, some=options).tolist() == [True, False, True]
+        assert ask("v NOT IN (:some, 0.2)", 3, columns, some=options).tolist() == [False] * 3
+    assert ask("v IN :some", 3, columns, some=np.array([0.1, 3])).tolist() == [False, False, True]
+    assert ask("v IN :some", 3, columns, some=[]).tolist() == [False] * 3
+
+
 def test_names_are_found_without_regard_to_case():
     assert len(ask("D.EMB")) == ROWS
     same(ask("N"), list(COLUMNS["n"]))

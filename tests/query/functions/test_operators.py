@@ -5,6 +5,7 @@ import sqlite3
 from contextlib import closing
 from decimal import Decimal
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -82,6 +83,13 @@ def test_whole_numbers_wrap_around_and_too_large_ones_are_an_error():
     assert applied(np.less, [x, Constant(1000)], 3).all()
 
 
+def test_what_is_computed_of_pythons_numbers_takes_the_dtype_beside_it():
+    two = applied(np.add, [Constant(1), Constant(1)], 3)
+    assert applied(np.multiply, [np.ones(3, np.uint8), two], 3).dtype == np.uint8
+    two = applied(np.add, [Constant(np.int64(1)), Constant(1)], 3)
+    assert applied(np.multiply, [np.ones(3, np.uint8), two], 3).dtype == np.int64
+
+
 def test_moments_are_compared_with_texts():
     x = np.array(["2026-01-01", "2026-02-01"], "datetime64[D]")
     assert applied(np.greater, [x, Constant("2026-01-15")], 2).tolist() == [False, True]
@@ -148,8 +156,23 @@ def test_among():
         assert list(among(some, [Constant(many)], 3)) == list(among(some, [Constant(many[:9])], 3))
     with pytest.raises(RowError):
         among(np.arange(3), [Constant(np.array([str(n) for n in range(99)]))], 3)
-    with pytest.raises(RowError, match="IN takes single values"):
-        among(np.zeros((2, 2)), [Constant(1)], 2)
+    for option in (1, np.arange(99)):
+        with pytest.raises(RowError, match="IN takes single values"):
+            among(np.zeros((2, 2)), [Constant(option)], 2)
+    assert list(among(x, [Constant(np.arange(5, 99)), Constant(1)], 3)) == [True, True, None]
+
+
+@pytest.mark.parametrize("length", [1, 50])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", ml_dtypes.bfloat16])
+def test_numbers_of_a_list_take_the_dtype_of_what_they_are_compared_with(length, dtype):
+    """A list of Python's numbers found no float32, though each of them alone did."""
+    options = [0.1, *range(200, 200 + length - 1)]
+    x = np.array([0.1, 0.25, 7]).astype(dtype)
+    wanted = [any(one == option for option in options) for one in x]
+    assert wanted == [dtype in ("float16", "float32", "float64"), False, False]
+    assert list(among(x, [Constant(options)], 3)) == wanted
+    assert list(among([*x[:2], None], [Constant(options)], 3)) == [*wanted[:2], None]
+    assert not any(among(x[1:2], [Constant(options)], 1))
 
 
 @pytest.mark.parametrize(
@@ -203,6 +226,8 @@ def test_casts():
     with pytest.raises(ValueError):
         operators.cast("x", np.dtype(float))
     assert operators.cast(5, np.dtype(str)) == "5"
+    assert operators.cast(2j, np.dtype(bool))
+    assert operators.cast(2j, np.dtype(int)) == 0
 
 
 def test_nothing_here_is_an_alias_of_an_operator():

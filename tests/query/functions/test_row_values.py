@@ -4,6 +4,7 @@ import datetime as dt
 import threading
 from concurrent.futures import CancelledError
 from contextlib import suppress
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -70,19 +71,21 @@ def test_rows_are_taken_of_each_form():
     assert taken(Constant(1), index) == Constant(1)
 
 
-@pytest.mark.parametrize("value", [1, 2.5, "x", True, None, np.arange(3)])
+@pytest.mark.parametrize("value", [1, 2.5, "x", True, None, np.arange(3), Decimal("1.5")])
 def test_constants_are_the_same_for_every_row(value):
     found = expanded(Constant(value), 3)
     assert len(found) == 3
     assert all(np.array_equal(one, value) for one in found)
     assert length_of(Constant(value)) is None
     assert len(list(items_of(Constant(value), 3))) == 3
+    assert isinstance(found, list) == (value is None or isinstance(value, Decimal))
 
 
 def test_flat_values_have_no_axes():
     assert is_flat([np.float64(1), None])
     assert is_flat(Constant("x"))
     assert not is_flat(np.zeros((2, 2)))
+    assert not is_flat([None, np.zeros(2)])
     assert not is_flat(Constant(np.zeros(2)))
 
 
@@ -207,3 +210,4 @@ def test_numbers_beside_nulls_have_one_dtype():
     texts = gathered(["a", None, 1])
     assert texts == ["a", None, 1]
     assert gathered([True, None, 2.5]) == [True, None, 2.5]
+    assert gathered([True, None, 2])[0] is True

@@ -140,6 +140,9 @@ def test_the_axis_may_differ_from_row_to_row():
         ("lake", "x", False),
         (np.zeros((2, 2)), 0, True),
         (np.zeros(0), 0, False),
+        (np.array([0.1], np.float32), 0.1, True),
+        (np.array([0.1], np.float32), np.float64(0.1), False),
+        (np.zeros(1, np.uint8), 256, False),
     ],
 )
 def test_contains(x, value, wanted):
