@@ -1,6 +1,7 @@
 """Rows of several queries together."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import tensorlake_spark as tl
@@ -103,6 +104,45 @@ def test_rows_of_the_left_side_stay(twins):
     found = twins.query("SELECT y FROM dataset EXCEPT SELECT x FROM dataset WHERE k < 1")
     assert rows(found) == [([0.0],), ([3.0],), ([5.0],), (None,)]
     assert found.sids.tolist() == [0, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"), [("UNION", [0, 3, 5, None]), ("INTERSECT", [0, 3, None]), ("EXCEPT", [])]
+)
+def test_numbers_of_tensors_are_compared_by_their_values(twins, how, expected):
+    found = twins.query(
+        f"SELECT array_sum(x) AS v FROM dataset {how} SELECT array_sum(y) FROM dataset"
+    )
+    assert sorted(found["v"], key=lambda v: (v is None, v or 0)) == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "sids"),
+    [
+        ("SELECT k FROM d UNION ALL SELECT k FROM d WHERE sid = 3", [0, 1, 2, 3, 4, 5, 3]),
+        ("SELECT x FROM d UNION ALL SELECT y FROM d WHERE sid = 3", [0, 1, 2, 3, 4, 5, 3]),
+        (
+            "SELECT x FROM d WHERE sid IN (2, 5) UNION SELECT y FROM d WHERE sid IN (3, 4)",
+            [2, 3, 4, 5],
+        ),
+        ("SELECT k FROM d UNION SELECT k FROM d", None),
+        ("SELECT k FROM d UNION ALL SELECT k FROM other", None),
+        ("SELECT x FROM d UNION ALL SELECT k FROM rows", None),
+        ("SELECT k FROM rows UNION ALL SELECT x FROM d", None),
+    ],
+)
+def test_rows_are_samples_where_both_sides_are_of_one_dataset(twins, sql, sids):
+    view = tl.query(sql, d=twins, other=tl.dataset(twins.uri), rows=pa.table({"k": [1]}))
+    assert (view.sids if view.sids is None else view.sids.tolist()) == sids
+
+
+def test_a_type_stays_where_both_sides_have_it(tmp_path):
+    ds = tl.dataset(tmp_path / "ds", {"c": tl.types.ClassLabel(["cat", "dog"]), "k": "int8"})
+    ds.extend({"c": [0, 1], "k": [1, 1]})
+    both = "SELECT k FROM (SELECT c, k FROM dataset UNION ALL SELECT {}, k FROM dataset) AS q"
+    assert len(ds.query(both.format("c") + " WHERE c = 'dog'")) == 2
+    with pytest.raises(tl.InvalidQueryError, match="'dog'"):
+        len(ds.query(both.format("k") + " WHERE c = 'dog'"))
 
 
 def test_tensors_and_columns_together(twins):
