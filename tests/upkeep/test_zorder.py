@@ -14,6 +14,7 @@ from tensorlake_spark.delta.files.compacting import compaction as compact
 from tensorlake_spark.delta.files.compacting.rewrite import live_batches
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
+from tensorlake_spark.tensor.spec import STORED_AXES
 from tensorlake_spark.upkeep import zorder as arrange
 
 BOX = np.s_[:, 64:128, 64:128]
@@ -111,6 +112,15 @@ def test_a_dry_run_and_a_bound(tiles):
 def test_axes_that_are_not_there(tiles, names):
     with pytest.raises(tl.InvalidOptionError, match="ax"):
         tiles.optimize("tiles", zorder=names)
+
+
+def test_axes_whose_corners_are_not_stored_order_nothing(lake):
+    lake.write("deep", np.ones((1,) * STORED_AXES + (2,)), block_shape=(1,) * (STORED_AXES + 1))
+    with pytest.raises(tl.InvalidOptionError, match=f"past the first {STORED_AXES}"):
+        lake.optimize("deep", zorder=[STORED_AXES])
+    report = lake.optimize("deep", zorder=[STORED_AXES - 1])
+    assert (report.files_before, report.files_after, report.rows) == (0, 0, 0)
+    assert (report.bytes_before, report.bytes_after, report.version) == (0, 0, lake.version)
 
 
 def test_tensors_that_have_no_such_axes_stay(tiles):

@@ -35,6 +35,9 @@ def test_only_a_plain_order_with_a_limit_keeps_the_best(shapes):
         "SELECT labels FROM d ORDER BY array_sum(emb)",
         "SELECT labels FROM d ORDER BY array_sum(emb), labels LIMIT 3",
         "SELECT DISTINCT labels, emb FROM d ORDER BY array_sum(emb) LIMIT 3",
+        "SELECT sum(labels) OVER () AS s FROM d ORDER BY array_sum(emb) LIMIT 3",
+        "SELECT labels FROM d ORDER BY array_sum(emb) DESC NULLS FIRST LIMIT 3",
+        "SELECT labels FROM d QUALIFY row_number() OVER (ORDER BY sid) > 5 ORDER BY array_sum(emb) LIMIT 3",
     ):
         assert [one.best for one in steps(shapes, sql)] == [None]
 
