@@ -124,6 +124,8 @@ def function_name(node: Any) -> str | None:
     """
     if isinstance(node, exp.Anonymous):
         return str(node.name).casefold()
+    if isinstance(node, exp.Pad):  # one node for two functions
+        return "lpad" if node.args.get("is_left") else "rpad"
     return str(node.sql_name()).casefold() if isinstance(node, exp.Func) else None
 
 

@@ -24,6 +24,10 @@ def test_names_of_columns_and_functions():
     assert name_of(node('"a/b"')) == "a/b"
     assert sources_of(node("iou(a, d.b) + a[c:2]")) == {"a", "d.b", "c"}
     assert function_name(node("POW(a, 2)")) in ("power", "pow")
+    assert [function_name(node(f"{name}(a, 2, 'x')")) for name in ("lpad", "RPAD")] == [
+        "lpad",
+        "rpad",
+    ]
     assert function_name(node("a + 1")) is None
     assert [one.sql() for one in arguments_of(node("ROUND(a, 2)"))] == ["a", "2"]
     assert text_of(node("a + 1")) == "a + 1"

@@ -22,6 +22,7 @@ def test_functions_of_elements_are_allowed(name):
     "sql",
     [
         "SELECT lower(a), round(b, 2), count(*) FROM t",
+        "SELECT lpad(a, 4, '0'), rpad(a, 4) FROM t",
         "SELECT a FROM t AS s(a)",
         "SELECT CAST(a AS DECIMAL(10, 2)), a::VARCHAR, CAST(a AS TIMESTAMP) FROM t",
         "SELECT a FROM (VALUES (1), (2)) AS v(a)",
