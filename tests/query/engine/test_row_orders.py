@@ -15,6 +15,28 @@ def test_rows_with_nulls_and_lists_lie_together():
     assert arranged(table.slice(0, 0), ["a"]).tolist() == []
 
 
+def test_rows_lie_together_where_all_keys_are_alike():
+    rng = np.random.default_rng(4)
+    keys = {"a": ["x", "y", None], "b": [0, 1, 2, None], "c": [[1], [2, 1], None]}
+    for count in (1, 5, 40):
+        columns = {
+            n: [some[i] for i in rng.integers(0, len(some), count)] for n, some in keys.items()
+        }
+        table = pa.table(
+            {
+                **columns,
+                "b": pa.array(columns["b"], pa.int64()),
+                "c": pa.array(columns["c"], pa.list_(pa.int8())),
+            }
+        )
+        groups = {}
+        for place, row in enumerate(zip(*columns.values(), strict=True)):
+            groups.setdefault(repr(row), []).append(place)
+        assert arranged(table, list(keys)).tolist() == [
+            place for group in groups.values() for place in group
+        ]
+
+
 @pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
 def test_zeros_of_both_signs_and_all_nan_lie_together(kind):
     nan = float("nan")
@@ -81,5 +103,6 @@ def test_rows_are_split_by_their_lengths():
     rows, items = split([pa.array([2, 0, 3]), pa.array([2, None, 3])])
     assert rows.tolist() == [0, 0, 2, 2, 2]
     assert items.tolist() == [0, 1, 0, 1, 2]
+    assert [part.tolist() for part in split([pa.array([1, 2])])] == [[0, 1, 1], [0, 0, 1]]
     with pytest.raises(tl.InvalidQueryError, match="2 and 1 elements in row 0"):
         split([pa.array([2]), pa.array([1])])
