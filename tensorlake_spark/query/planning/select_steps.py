@@ -50,7 +50,7 @@ class SelectSteps(SelectText):
     key_source: Any
     digests: dict[int, Any]
 
-    _made: set[str]
+    _made: frozenset[str] = frozenset()
 
     def _all(self) -> list[Any]:
         """Return all resolved trees that are still to be done."""
@@ -114,7 +114,7 @@ class SelectSteps(SelectText):
             tree = exp.Select(expressions=[exp.Star()], **self.base)
         step = Step(self.planner.fresh("r"), tree)
         self.planner.steps.append(step)
-        self._made = {*getattr(self, "_made", set()), step.name}
+        self._made |= {step.name}
         table = exp.to_table(step.name)
         table.set("alias", exp.TableAlias(this=exp.to_identifier(self._alias())))
         self.base = {FROM_KEY: exp.From(this=table)}

@@ -70,6 +70,11 @@ def pairs(tmp_path):
         ),
         ("SELECT k FROM dataset QUALIFY x[0] > 1 + row_number() OVER (ORDER BY k)", [3]),
         ("SELECT x[0] - min(k) AS v FROM dataset GROUP BY x[0] ORDER BY v", [0, 0, 2]),
+        (
+            "SELECT k FROM (SELECT DISTINCT x, k FROM dataset) AS d "
+            "WHERE EXISTS (SELECT 1 FROM o WHERE n = d.k) ORDER BY k",
+            [1],
+        ),
         ("SELECT count(*) AS v FROM dataset GROUP BY x[0] IN (SELECT n FROM o) ORDER BY v", [1, 2]),
     ],
 )
