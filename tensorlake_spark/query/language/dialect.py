@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
+from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.generator import Generator as BaseGenerator
 from sqlglot.parser import Parser as BaseParser
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined,unused-ignore]
@@ -93,6 +94,10 @@ class TensorDialect(Dialect):
             TokenType.SORT_BY: lambda self: (EXPAND, self._parse_expand()),
             TokenType.CONNECT_BY: lambda self: (UNGROUP, self._parse_list(Ungroup)),
         }
+        # a > b IS NULL is (a > b) IS NULL, as in DuckDB; an older sqlglot has a > (b IS NULL), which `harmless` refuses
+        IS_PREDICATE_PRECEDENCE: ClassVar[Any] = getattr(
+            DuckDB.Parser, "IS_PREDICATE_PRECEDENCE", None
+        )
         SET_OP_MODIFIERS: ClassVar[Any] = {*BaseParser.SET_OP_MODIFIERS, *CLAUSES}
 
         def _parse_list(self, kind: Any) -> Any:

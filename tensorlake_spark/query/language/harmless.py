@@ -287,8 +287,17 @@ def _check_node(sql: str, node: Any, kind: type[Any]) -> None:
 
 
 def _check_comparison(sql: str, node: Any) -> None:
-    """Refuse SQL's ANY and ALL of a list: any(x) is a bool here, and a comparison with it would be another one."""
+    """Refuse SQL's ANY and ALL of a list: any(x) is a bool here, and a comparison with it would be another one.
+
+    So is an IS behind a comparison, where sqlglot has taken it of the right side alone.
+    """
     of = node.expression
+    inner = of.this if isinstance(of, exp.Not) else of
+    if isinstance(inner, (exp.Is, exp.NullSafeEQ, exp.NullSafeNEQ)):
+        raise mistake(
+            sql, inner.this, "IS stands behind a comparison without brackets",
+            "write (a > b) IS ..., or a = (b IS ...)",
+        )  # fmt: skip
     if not isinstance(of, exp.Anonymous) or len(of.expressions) != 1:
         return
     name, inner = str(of.name).casefold(), of.expressions[0].unnest()

@@ -1,9 +1,11 @@
 """Slices, literals, clauses, versions and parameters, as the tree has them."""
 
+import pyarrow as pa
 import pytest
 import sqlglot
 from sqlglot import exp
 
+import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidQueryError
 from tensorlake_spark.query.language.dialect import TensorDialect
 from tensorlake_spark.query.language.parsing import parse
@@ -75,6 +77,26 @@ def test_casts_in_parentheses_inside_a_bracket():
 
 def test_casts_outside_of_brackets():
     assert isinstance(selected("a::double"), exp.Cast)
+
+
+@pytest.mark.skipif(
+    TensorDialect.Parser.IS_PREDICATE_PRECEDENCE is None, reason="an older sqlglot: it is refused"
+)
+@pytest.mark.parametrize("column", ["a", "x[0]", "array_sum(x)"])
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("{} > 3 IS NOT TRUE", [True, False, True]), ("{} > 3 IS TRUE", [False, True, False]),
+        ("{} = 5 IS NULL", [False, False, True]), ("{} = 5 IS NOT NULL", [True, True, False]),
+        ("{} <> 1 IS FALSE", [True, False, False]), ("NOT {} = 1 IS TRUE", [False, True, True]),
+        ("{} > (3 IS NULL)", [True, True, None]), ("{} + 1 IS NULL", [False, False, True]),
+    ],
+)  # fmt: skip
+def test_is_stands_behind_a_whole_comparison(column, text, rows):
+    """The right side alone was taken, as in a > (3 IS NOT TRUE)."""
+    table = pa.table({"a": [1, 5, None], "x": [[1], [5], None]})
+    found = tl.query(f"SELECT {text.format(column)} AS v FROM t", t=table).to_arrow()
+    assert found.column("v").to_pylist() == rows
 
 
 def test_array_literals():

@@ -81,3 +81,13 @@ def test_numbers_of_columns_and_orders_of_windows_are_taken():
         "SELECT array_agg(a ORDER BY 'x') FROM t",
     ):
         harmless.check(sql, tree(sql))
+
+
+@pytest.mark.parametrize("end", ["b IS NULL", "NOT b IS TRUE", "b IS DISTINCT FROM a"])
+def test_an_is_of_the_right_side_of_a_comparison_has_brackets(end):
+    """sqlglot before 30.30 reads a > b IS NULL so, and no other engine does."""
+    right = sqlglot.parse_one(end, read="duckdb")
+    made = sqlglot.exp.select(sqlglot.exp.GT(this=sqlglot.exp.column("a"), expression=right))
+    with pytest.raises(InvalidQueryError, match="IS stands behind a comparison"):
+        harmless.check(made.sql(), made)
+    harmless.check("", tree(f"SELECT a > ({end}), (a > b) IS NULL, a + b IS NULL FROM t"))
