@@ -14,6 +14,7 @@ from tensorlake_spark.query.functions.boxes import (
     normalize,
     with_forms,
 )
+from tensorlake_spark.query.functions.expressions import evaluate
 from tensorlake_spark.query.functions.registry import find
 from tensorlake_spark.query.functions.row_values import Constant, RowError, expanded
 from tensorlake_spark.query.language.dialect import TensorDialect
@@ -165,3 +166,14 @@ def test_forms_that_columns_declare(text, wanted):
     found = with_forms(node, {"a": "xywh", "b": "cxcywh"}).sql(dialect=TensorDialect)
     assert found.replace("iou", "IOU").replace("normalize", "NORMALIZE") == wanted
     assert node.sql() == before
+
+
+@pytest.mark.parametrize("forms", [(), ("xywh",), ("xywh", "cxcywh"), ("cxcywh", "xyxy")])
+def test_boxes_of_whole_columns_are_as_those_of_each_row(forms):
+    rng, corner = np.random.default_rng(8), np.array([0, 0, 1, 1])
+    columns = {"a": rng.random((6, 3, 4)) + corner, "b": rng.random((6, 2, 4)) + corner}
+    said = "".join(f", '{form}'" for form in forms)
+    for name, one in (("iou", iou), ("iou_matrix", iou_matrix)):
+        node = parse(f"SELECT {name}(a, b{said}) FROM t").selects[0]
+        wanted = [one(a, b, *forms) for a, b in zip(*columns.values(), strict=True)]
+        np.testing.assert_allclose(evaluate(node, columns, 6), wanted)
