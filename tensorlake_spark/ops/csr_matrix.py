@@ -23,7 +23,7 @@ ROOMY = 4
 
 _AT_ONCE = 1 << 16  # elements whose rows are counted together
 _MANY = 1 << 12  # elements below which making a matrix costs more than it saves
-_TURNED = 2
+_TURNED = 2  # blocks whose products are added up
 
 
 class RowBlock(NamedTuple):
