@@ -27,7 +27,7 @@ def test_versions_on_s3(s3):
     old = tl.open(url, storage_options=s3.options, version="paper")
     np.testing.assert_array_equal(old["x"][2:4], x[2:4])
     np.testing.assert_array_equal(lake["x"][4:8], np.concatenate([x, x])[4:8])
-    with pytest.raises(tl.MissingDataError, match=f"version {gone} .* lake.tag"):
+    with pytest.raises(tl.MissingDataError, match=f"version {gone} .* tag"):
         lake.restore("x", gone)
     lake.untag("paper")
     assert lake.tags() == {}

@@ -34,9 +34,7 @@ def test_a_slice_of_a_version_that_was_vacuumed(lake, x):
     lake.write("x", x + 1, mode="overwrite")
     ref = tl.open(lake.uri, version=version)["x"]
     lake.vacuum(0)
-    with pytest.raises(
-        tl.MissingDataError, match=r"deletedFileRetentionDuration, a week .* tag"
-    ):
+    with pytest.raises(tl.MissingDataError, match=r"deletedFileRetentionDuration, a week .* tag"):
         ref[2:4]
 
 
