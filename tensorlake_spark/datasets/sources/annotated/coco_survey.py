@@ -44,7 +44,8 @@ def survey(folder: Folder, names: Sequence[str]) -> Survey:
     Raises
     ------
     InvalidOptionError
-        If there are no images, two of one id, annotations of none, or categories that disagree.
+        If there are no images, two of one id, a file whose annotations are all of no image, files of different
+        images, or categories that disagree.
     InvalidSampleError
         If a file is no JSON.
     """
@@ -53,6 +54,7 @@ def survey(folder: Folder, names: Sequence[str]) -> Survey:
     fields, joints = set[str](), tuple[str, ...]()
     for number, name in enumerate(names):
         where = folder.at(name)
+        of_images: dict[Any, None] = {}
         with folder.open(name) as stream:
             for key, item in items_of(stream, where):
                 if key not in ("images", "annotations", "categories"):
@@ -67,7 +69,10 @@ def survey(folder: Folder, names: Sequence[str]) -> Survey:
                             f"{where}: an annotation without image_id: {item!r:.100}"
                         )
                     fields.update(one for one in _FIELDS if one in item)
-                elif key == "images" and not number:
+                    of_images[whole(item["image_id"])] = None
+                elif key == "images" and number:
+                    _check_known(images, _record(item, where), where, folder.at(names[0]))
+                elif key == "images":
                     record = _record(item, where)
                     if images.setdefault(record[0], record) is not record:
                         raise InvalidOptionError(
@@ -76,6 +81,12 @@ def survey(folder: Folder, names: Sequence[str]) -> Survey:
                 elif key == "categories":
                     _add(categories, item, where)
                     joints = _joints(joints, item, where)
+        if images and of_images and images.keys().isdisjoint(of_images):
+            raise InvalidOptionError(
+                f"{where}: no annotation is of an image: the first has the image_id {next(iter(of_images))!r:.60}, and "
+                f"the first image the id {next(iter(images))!r:.60}; an image_id has to be such an id, a number or "
+                "a text as it is"
+            )
     if not images:
         raise InvalidOptionError(f"{folder.at(names[0])} has no images")
     return Survey(tuple(images.values()), tuple(categories.items()), frozenset(fields), joints)
@@ -99,6 +110,20 @@ def _record(item: dict[str, Any], where: str) -> Record:
     if key is None or not isinstance(name, str):
         raise InvalidOptionError(f"{where}: an image without id or file_name: {item!r:.100}")
     return key, name, item.get("height"), item.get("width")
+
+
+def _check_known(images: dict[Any, Record], record: Record, where: str, first: str) -> None:
+    """Raise InvalidOptionError for an image of a further file that the first has not, or has by another name.
+
+    It would be left out, or get the annotations of another one.
+    """
+    known = images.get(record[0])
+    if known is None or known[1] != record[1]:
+        what = "is not" if known is None else f"is {known[1]!r:.100}"
+        raise InvalidOptionError(
+            f"{where}: image {record[0]!r:.60} is {record[1]!r:.100}, and {what} in {first}; several files of "
+            "annotations have the same images, so ingest this one by a run of its own"
+        )
 
 
 def _add(categories: dict[Any, str], item: dict[str, Any], where: str) -> None:

@@ -122,7 +122,7 @@ class Yolo(SampleSource):
                     which, shape = parse_line(line, len(self.classes), at)
                     numbers.append(which)
                     shapes.append(shape)
-                    if shape.shape[0] != 4 and "polygons" not in self.schema:
+                    if shape.ndim == 2 and "polygons" not in self.schema:
                         raise InvalidSampleError(
                             f"{at}: a polygon, and the first files have boxes alone"
                         )

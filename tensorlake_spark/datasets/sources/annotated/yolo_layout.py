@@ -91,7 +91,14 @@ def _of_yaml(folder: Folder, name: str, found: dict[str, Any]) -> Layout:
                 else f"it has {', '.join(found)}, and no train"
             )
         )
-    return Layout(_classes(found, where), tuple(images))
+    classes = _classes(found, where)
+    if not any(label for _, _, label in images):
+        tried = _label_names(images[0][1])
+        raise InvalidOptionError(
+            f"{where}: none of its {len(images)} image(s) has a file of labels; that of {images[0][1]!r:.200} would be "
+            f"{' or '.join(repr(one) for one in tried)}"
+        )
+    return Layout(classes, tuple(images))
 
 
 def _classes(found: dict[str, Any], where: str) -> tuple[str, ...]:
@@ -187,13 +194,21 @@ def _listed(folder: Folder, place: str, split: str) -> list[Entry]:
 
 
 def _label(folder: Folder, image: str) -> str | None:
-    """Return the file with the labels of an image: beside it, or in ``labels`` where it is in ``images``."""
+    """Return the file with the labels of an image."""
+    return next((name for name in _label_names(image) if name in folder.sizes), None)
+
+
+def _label_names(image: str) -> list[str]:
+    """Return where the labels of an image may be: in ``labels`` where it is in ``images``, or beside it.
+
+    Examples
+    --------
+    >>> _label_names("images/train/1.jpg"), _label_names("x/1.png")
+    (['labels/train/1.txt', 'images/train/1.txt'], ['x/1.txt'])
+    """
     stem = image.rpartition(".")[0]
     before, mark, after = f"/{stem}".rpartition("/images/")
-    for name in (f"{before}/labels/{after}.txt"[1:] if mark else "", f"{stem}.txt"):
-        if name in folder.sizes:
-            return name
-    return None
+    return [*([f"{before}/labels/{after}.txt"[1:]] if mark else []), f"{stem}.txt"]
 
 
 def _yaml(folder: Folder, name: str) -> dict[str, Any]:

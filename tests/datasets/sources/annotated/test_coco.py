@@ -220,9 +220,34 @@ def test_an_image_that_is_not_there(made, read_all):
 
 
 @pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"id": 8}, "image 8 is '7.jpg', and is not in .*instances_val.json; several"),
+        (
+            {"file_name": "1.jpg"},
+            "captions_val.json: image 7 is '1.jpg', and is '7.jpg' in .*run of",
+        ),
+    ],
+)
+def test_files_of_different_images_are_told(made, change, said):
+    """The images of the second were left out, or its annotations went to other images."""
+    folder = made()
+    first, *others = annotations()["images"]
+    captions = annotations(images=[{**first, **change}, *others])
+    (folder / "annotations/captions_val.json").write_text(json.dumps(captions))
+    names = ["annotations/instances_val.json", "annotations/captions_val.json"]
+    with pytest.raises(InvalidOptionError, match=said):
+        source_of(folder, annotations=names)
+
+
+@pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({"images": []}, "has no images"),
+        (
+            {"annotations": [{"image_id": "7", "caption": "hi"}]},
+            r"val\.json: no annotation is of an image: .* image_id '7', .* id 7; an image_id has to",
+        ),
         ({"images": [{"id": 1}]}, "without id or file_name"),
         ({"images": annotations()["images"] * 2}, "two images have the id 7"),
         (
@@ -271,7 +296,8 @@ def test_names_that_cannot_be_are_told_with_the_file(made, read_all):
     folder = made(categories=[{"id": 1, "name": "cat"}, {"id": 90, "name": "cat"}])
     with pytest.raises(InvalidOptionError, match=r"val\.json: two categories have the name 'cat'"):
         source_of(folder)
-    folder = made(images=[{"id": 7, "file_name": "\ud800.jpg", "height": 5, "width": 6}])
+    image = {"id": 3, "file_name": "\ud800.jpg", "height": 5, "width": 6}
+    folder = made(images=[image])
     with pytest.raises(
         InvalidSampleError, match=r"val\.json names a file that cannot be: .*half of a character"
     ):

@@ -5,6 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tensorlake_spark.datasets.sources.annotated import yolo
 from tensorlake_spark.datasets.sources.annotated.yolo import parse_line
 from tensorlake_spark.datasets.sources.source_kinds import found_at, source_of
 from tensorlake_spark.errors import InvalidOptionError, InvalidSampleError
@@ -78,6 +79,17 @@ def test_polygons(made, read_all):
     assert samples[0]["polygons"][0].shape == (4, 2)
 
 
+@pytest.mark.parametrize("points", [3, 4, 5])
+def test_a_polygon_where_the_first_files_have_boxes_is_not_stored_as_its_box(
+    made, read_all, monkeypatch, points
+):
+    monkeypatch.setattr(yolo, "_LOOK", 0)
+    corners = " ".join(["0.25 0.25", "0.75 0.25", "0.5 0.5", "0.3 0.4", "0.2 0.3"][:points])
+    (made / "labels/train/2.txt").write_text(f"0 {corners}")
+    with pytest.raises(InvalidSampleError, match=r"2\.txt, line 1: a polygon, and the first files"):
+        read_all(source_of(made, split="train"))
+
+
 def test_a_file_of_classes_and_labels_beside_the_images(tmp_path, make_picture, read_all):
     files = {"classes.txt": "a\nb\n", "x/1.png": make_picture(), "x/1.txt": "1 .5 .5 .5 .5"}
     (sample,) = read_all(source_of(fill(tmp_path, files)))
@@ -99,6 +111,7 @@ def test_a_list_of_images(tmp_path, make_picture, read_all):
     files = {
         "data.yaml": "train: lists/train.txt\nnames: [a]",
         "lists/train.txt": "./images/1.png\n\nimages/2.png\n",
+        "labels/2.txt": "",
         **{f"images/{n}.png": make_picture(n) for n in (1, 2, 3)},
     }
     assert len(read_all(source_of(fill(tmp_path, files)))) == 2
@@ -200,6 +213,10 @@ def test_a_box_that_leaves_the_image_is_told_with_its_line(made, read_all):
         ("train: images\nnames: [a, null]", "names has None, which is no name"),
         ("train: images\nnames: [[a], b]", r"names has \['a'\], which is no name"),
         ("train: images\nnames: [a, a]", "names has 'a' twice; give each class a name of its own"),
+        (
+            "train: images\nnames: [a]",  # all images would have no objects
+            "none of its 1 image.* has a file of labels; that of 'images/1.png' would be 'labels/1.txt' or 'ima",
+        ),
         (
             "train: img\nnames: [a]",
             "names no folder with images: there are none in {'train': 'img'}",
