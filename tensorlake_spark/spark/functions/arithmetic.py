@@ -208,6 +208,10 @@ def matmul(x: Array, y: Array) -> Array:
 
 def take_slice(x: Array, text: str) -> Array:
     """Return a slice of each tensor."""
+    if isinstance(text, Numbers):  # a tuple, which would count as an index list
+        raise InvalidTensorError(
+            f"a slice is a text; write '{text.values[0]}', not {text.values[0]}"
+        )
     key = parts_of(text)
     check_runs(select_simple(key, x.shape[1:]))
     every: tuple[Any, ...] = (slice(None), *key)
@@ -231,6 +235,11 @@ def cast(x: Array, dtype: str) -> Array:
 
 def reshape(x: Array, shape: Sequence[int]) -> Array:
     """Return each tensor in another shape of as many elements."""
+    _check_listed("lengths", shape)
+    shape = shape[0].tolist() if isinstance(shape, np.ndarray) else shape  # a list of floats
+    wrong = [length for length in shape if not isinstance(length, int)]
+    if wrong:
+        raise InvalidTensorError(f"lengths are integers, not {wrong[0]}")
     return x.reshape(
         len(x), *x[0].reshape(shape).shape
     )  # of one alone, so that an error names its shape
@@ -248,4 +257,4 @@ def from_array(values: Array, shape: Sequence[int], dtype: str) -> Array:
         out = converted(values, np.dtype(np.int64), f"units of {kind}").view(kind)
     else:
         out = converted(values, kind, "a tensor")
-    return out.reshape(len(values), *shape)
+    return reshape(out, shape)

@@ -127,9 +127,35 @@ def test_numbers_that_fit_become_tensors():
 @pytest.mark.parametrize("number", [0, 1])
 @pytest.mark.parametrize(
     ("name", "what"),
-    [("tensor_sum_axes", "axes"), ("tensor_max_axes", "axes"), ("tensor_argmax_axis", "axes"), ("tensor_get", "indices")],
+    [
+        ("tensor_sum_axes", "axes"), ("tensor_max_axes", "axes"), ("tensor_argmax_axis", "axes"), ("tensor_get", "indices"),
+        ("tensor_reshape", "lengths"),
+    ],
 )  # fmt: skip
 def test_a_number_in_the_place_of_an_array_is_told(name, what, number):
     """As in tensor_sum_axes(t, 0): it ended in "truth value of an array is ambiguous"."""
     with pytest.raises(tl.InvalidTensorError, match=f"{what} are an array of integers; write arr"):
         call(name, tensor(np.eye(2)), pa.array([number]))
+
+
+def test_a_number_in_the_place_of_a_slice_is_told():
+    """It was taken for an index list."""
+    with pytest.raises(tl.InvalidTensorError, match=r"slice is a text; write '1', not 1"):
+        call("tensor_slice", tensor(np.eye(2)), pa.array([1]))
+
+
+@pytest.mark.parametrize(
+    ("shape", "said"),
+    [
+        ([3], r"cannot reshape array of size 2 into shape \(3,?\)"),
+        ([None, 2], "lengths are integers, not None"),
+        ([1.5], "lengths are integers, not 1.5"),
+    ],
+)
+def test_a_shape_that_will_not_do_is_told_as_that_of_one_tensor(shape, said):
+    values = pa.array([[1.0, 2.0]] * 4)
+    lengths = pa.array([shape] * 4)
+    with pytest.raises(tl.InvalidTensorError, match=said):
+        call("tensor_from_array", values, lengths, pa.array(["float32"] * 4))
+    with pytest.raises(tl.InvalidTensorError, match=said):
+        call("tensor_reshape", tensor_column([np.ones(2)] * 4), lengths)
