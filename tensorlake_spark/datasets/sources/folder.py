@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import os
 import re
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
@@ -311,6 +312,23 @@ def check_size(nbytes: int, where: str) -> None:
             f"{where} has more than {most} bytes, too many for one value; make it smaller, or keep a link to it "
             f"({MAX_BYTES} sets a bound of up to {_MOST_BYTES})"
         )
+
+
+def check_end(stream: IO[bytes], where: str) -> None:
+    """Read what is left of a file that is packed: its checksum stands at the end, and is looked at only there.
+
+    Raises
+    ------
+    InvalidSampleError
+        If the file breaks off, or what was unpacked of it is not what was packed.
+    """
+    if not isinstance(stream, gzip.GzipFile):
+        return
+    try:
+        while stream.read(1 << 20):
+            pass
+    except (EOFError, OSError, zlib.error) as error:
+        raise damaged(where, "the file cannot be unpacked", error) from error
 
 
 def damaged(where: str, what: str, error: Exception) -> InvalidSampleError:

@@ -12,7 +12,7 @@ from typing import IO, Any, ClassVar
 
 import numpy as np
 
-from tensorlake_spark.datasets.sources.folder import Folder, check_size, damaged
+from tensorlake_spark.datasets.sources.folder import Folder, check_end, check_size, damaged
 from tensorlake_spark.datasets.sources.sample_source import (
     Maker,
     NotThisKind,
@@ -198,6 +198,8 @@ def idx_array(folder: Folder, name: str, first: int, last: int) -> np.ndarray:
             data = stream.read((last - first) * each)
         except (EOFError, OSError, zlib.error) as error:
             raise damaged(where, "the file cannot be unpacked", error) from error
+        if last == shape[0]:
+            check_end(stream, where)
     count = len(data) // each if each else last - first
     return np.frombuffer(data, dtype, count * (each // dtype.itemsize)).reshape(count, *shape[1:])
 

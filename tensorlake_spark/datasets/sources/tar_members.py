@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator
 from typing import IO
 
-from tensorlake_spark.datasets.sources.folder import check_size, damaged
+from tensorlake_spark.datasets.sources.folder import check_end, check_size, damaged
 from tensorlake_spark.errors import InvalidSampleError
 
 _BLOCK = 512
@@ -40,6 +40,7 @@ def members(stream: IO[bytes], where: str) -> Iterator[tuple[str, bytes]]:
     while True:
         head = _exactly(stream, _BLOCK, where)
         if head == bytes(_BLOCK):
+            check_end(stream, where)
             return
         try:
             info = tarfile.TarInfo.frombuf(head, "utf-8", "surrogateescape")

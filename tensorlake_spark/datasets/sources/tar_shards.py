@@ -162,9 +162,10 @@ def samples_of(folder: Folder, shard: str) -> Iterator[tuple[str, dict[str, byte
     Raises
     ------
     InvalidSampleError
-        If the file is no tar, breaks off, or a sample has two members of one extension.
+        If the file is no tar, breaks off, or a sample has two members of one extension, or members in two places.
     """
     where, key, parts = folder.at(shard), "", dict[str, bytes]()
+    before: dict[str, tuple[str, ...]] = {}  # keys of the shard, and the extensions of each
     with folder.open_unpacked(shard) as stream:
         for name, data in members(stream, where):
             place, _, base = name.removeprefix("./").rpartition("/")
@@ -174,13 +175,27 @@ def samples_of(folder: Folder, shard: str) -> Iterator[tuple[str, dict[str, byte
             extension = _ALIKE.get(extension.lower(), extension.lower())
             here = f"{place}/{stem}" if place else stem
             if here != key and parts:
+                _check_whole(key, parts, before, where)
                 yield key, parts
                 parts = {}
             if extension in parts:
                 raise InvalidSampleError(f"{where}: sample {here!r:.200} has .{extension} twice")
             key, parts[extension] = here, data
     if parts:
+        _check_whole(key, parts, before, where)
         yield key, parts
+
+
+def _check_whole(
+    key: str, parts: Mapping[str, bytes], before: dict[str, tuple[str, ...]], where: str
+) -> None:
+    """Raise InvalidSampleError for the rest of a sample that came before, which is no sample of its own."""
+    known = before.setdefault(key, tuple(parts))
+    if {*known}.isdisjoint(parts):
+        raise InvalidSampleError(
+            f"{where}: sample {key!r:.200} has .{known[0]} in one place and .{next(iter(parts))} in another, with "
+            "other samples between; write the tar sorted by name, as tar --sort=name does"
+        )
 
 
 def _types(folder: Folder, shards: Sequence[str], wanted: str | None) -> dict[str, Type]:

@@ -61,6 +61,23 @@ def test_a_file_that_breaks_off_is_told_and_loses_only_what_is_missing(made, rea
     assert len(bad) == 1
 
 
+@pytest.mark.parametrize("name", ["images-idx3", "labels-idx1"])
+@pytest.mark.parametrize("spoilt", ["checksum", "cut"])
+def test_a_packed_file_is_compared_with_its_checksum(made, read_all, name, spoilt):
+    """It stands at the end, behind the last element, where reading stopped."""
+    path = made[0] / f"train-{name}-ubyte"
+    packed = made[0] / f"{path.name}.gz"
+    if path.exists():
+        packed.write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    data = bytearray(packed.read_bytes())
+    data[-8] ^= 1
+    packed.write_bytes(data if spoilt == "checksum" else data[:-8])
+    said = r"train-.*\.gz: the file cannot be unpacked: (CRC check|Compressed file ended)"
+    with pytest.raises(InvalidSampleError, match=said):
+        read_all(source_of(made[0]))
+
+
 def test_a_header_of_impossible_size_takes_no_memory(made, read_all):
     head = struct.pack(">BBBB3I", 0, 0, 8, 3, 5, 1 << 31, 1 << 31)
     (made[0] / "train-images-idx3-ubyte").write_bytes(head)

@@ -80,6 +80,7 @@ def test_a_flag_is_true_or_false(tmp_path, make_picture, kind, value):
     """Any text was taken for true, "False" too."""
     (tmp_path / "images").mkdir()
     (tmp_path / "images/1.png").write_bytes(make_picture())
+    (tmp_path / "images/1.txt").write_text("")
     (tmp_path / "data.yaml").write_text("train: images\nnames: [a]")
     with pytest.raises(InvalidOptionError, match=f"file_names={value!r} is neither true nor false"):
         source_of(tmp_path, kind, file_names=value)

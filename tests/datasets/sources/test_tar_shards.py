@@ -126,6 +126,27 @@ def test_a_damaged_gzip_is_a_bad_file_and_not_a_store_that_refuses(tmp_path, rea
     assert "b.tar.gz" in str(bad[0])
 
 
+def test_a_tar_is_compared_with_the_checksum_of_its_gzip(tmp_path, read_all):
+    """It stands behind the mark at the end of the tar, where reading stopped."""
+    shard(tmp_path / "a.tar.gz", [("0.txt", b"x"), ("1.txt", b"y")])
+    data = bytearray((tmp_path / "a.tar.gz").read_bytes())
+    data[-8] ^= 1
+    (tmp_path / "a.tar.gz").write_bytes(data)
+    with pytest.raises(InvalidSampleError, match=r"a\.tar\.gz: .* cannot be unpacked: CRC check"):
+        read_all(source_of(tmp_path))
+
+
+def test_a_sample_in_two_places_is_not_two_halves(tmp_path, read_all):
+    """A tar that is sorted by extensions gave two samples for each, with nulls."""
+    files = [("0.txt", b"x"), ("1.txt", b"y"), ("0.cls", b"3"), ("1.cls", b"4")]
+    shard(tmp_path / "a.tar", files)
+    said = r"a\.tar: sample '0' has \.txt in one place and \.cls in another, .*--sort=name"
+    with pytest.raises(InvalidSampleError, match=said):
+        read_all(source_of(tmp_path))
+    shard(tmp_path / "a.tar", files[:2] * 2)  # two samples of one name are two
+    assert len(read_all(source_of(tmp_path))) == 4
+
+
 def test_two_members_of_one_extension_are_told(tmp_path):
     shard(tmp_path / "a.tar", [("1.jpg", b"x"), ("1.jpeg", b"y")])
     with pytest.raises(InvalidSampleError, match=r"sample '1' has \.jpg twice"):

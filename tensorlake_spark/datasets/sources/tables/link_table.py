@@ -179,8 +179,10 @@ def _url(names: Sequence[str], said: str | None) -> str:
         for name in names:
             if name.lower() == wanted:
                 return name
+    sign = "" if len(names) > 1 else ", or the sign between columns by delimiter="
     raise NotThisKind(
-        f"no column that is called url or like it: there are {', '.join(names)}; name it by url="
+        f"no column that is called url or like it: there are {', '.join(names)}; name it by url={sign}, with "
+        "kind='urls'"
     )
 
 

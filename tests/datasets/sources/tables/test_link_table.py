@@ -78,6 +78,13 @@ def test_a_column_of_urls_of_another_name(tmp_path, read_all):
         InvalidOptionError, match="no column that is called url or like it: there are where, n"
     ):
         source_of(tmp_path)
+    write_csv(tmp_path / "b.tsv", delimiter=";")
+    with pytest.raises(
+        InvalidOptionError, match=r"name it by url=, or .* delimiter=, with kind='u"
+    ):
+        source_of(tmp_path / "b.tsv", delimiter=";")
+    assert len(read_all(source_of(tmp_path / "b.tsv", "urls", delimiter=";"))) == len(ROWS)
+    (tmp_path / "b.tsv").unlink()
     assert read_all(source_of(tmp_path, "urls", url="where")) == [
         {"image": "s3://bucket/1.jpg", "n": 1}
     ]
