@@ -147,7 +147,9 @@ def _s3(text: str) -> LinkUrl:
     if "@" in bucket or ":" in bucket:
         raise InvalidLinkError(_NO_CREDENTIALS.format(shown(text), "a user or a password"))
     if not _BUCKET.fullmatch(bucket) or not key.strip("/"):
-        raise InvalidLinkError(f"the link {shown(text)} is not s3://BUCKET/KEY")
+        raise InvalidLinkError(
+            f"the link {shown(text)} is not s3://BUCKET/KEY, with a bucket of two or more of a-z, 0-9, '-', '_' and '.'"
+        )
     if any(part in (".", "..") for part in key.split("/")):
         raise InvalidLinkError(f"the link {shown(text)} has '.' or '..' among the parts of its key")
     if "?" in key:

@@ -17,7 +17,11 @@ from tensorlake_spark.computing.writing_results import write_result
 from tensorlake_spark.delta.files import catalog
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
-from tensorlake_spark.errors import UnsupportedDtypeError, UnsupportedFunctionError
+from tensorlake_spark.errors import (
+    InvalidTensorError,
+    UnsupportedDtypeError,
+    UnsupportedFunctionError,
+)
 from tensorlake_spark.indexing import ReadPlan, parse_key, select
 from tensorlake_spark.lake.ref import TensorRef
 from tensorlake_spark.spark.cluster.arguments import (
@@ -147,6 +151,17 @@ class SparkTensor(Computing, NDArrayOperatorsMixin):
         raise UnsupportedFunctionError(
             "a tensor that Spark computes on does not become an array; read it: "
             f"tl.open({self._of.snapshot.storage.uri!r})[{self.id!r}][...]"
+        )
+
+    def __getitem__(self, key: Any) -> Any:
+        raise UnsupportedFunctionError(
+            "a tensor that Spark computes on is not indexed; give compute(...) the slice to compute on, or read it: "
+            f"tl.open({self._of.snapshot.storage.uri!r})[{self.id!r}][...]"
+        )
+
+    def __bool__(self) -> bool:
+        raise InvalidTensorError(
+            f"the truth of tensor {self.id!r} of shape {self.shape} is ambiguous; use x.any() or x.all()"
         )
 
     @property

@@ -52,6 +52,14 @@ def test_what_is_refused(given):
         parse_link(given)
 
 
+def test_a_bucket_that_cannot_be_is_told_with_what_can():
+    """As of s3://b/a.jpg, which has the form of the message that it got."""
+    with pytest.raises(
+        InvalidLinkError, match=r"s3://b/a\.jpg is not .*, with a bucket of two or more"
+    ):
+        parse_link("s3://b/a.jpg")
+
+
 @pytest.mark.parametrize(
     "url",
     [

@@ -143,6 +143,11 @@ def test_it_shows_what_it_is_and_what_it_reads(spark, path):
     assert some.explain().files == tl.open(path)["dense"].explain("5:7, ..., ::3").files
     with pytest.raises(tl.UnsupportedFunctionError, match=r"tl\.open"):
         np.asarray(some)
+    for use in (lambda: some[0], lambda: list(some)):
+        with pytest.raises(tl.UnsupportedFunctionError, match=r"give compute\(...\) the slice"):
+            use()
+    with pytest.raises(tl.InvalidTensorError, match=r"tensor .dense. of shape .* use x\.any"):
+        bool(some)  # was true, whatever it held
 
 
 def test_it_stays_at_its_version(spark, place):

@@ -258,8 +258,9 @@ def selection_of(spec: TensorSpec, options: ReadOptions) -> Selection:
     if options.view == "cells" and layout_of(spec.layout).is_sparse:
         return selection
     if not all(isinstance(axis, Run) for axis in selection.axes):
+        cells = "take view='cells', " if layout_of(spec.layout).is_sparse else ""
         raise InvalidSliceError(
-            f"slice {options.slice!r} has an index list, which makes up no block; read a range and filter "
+            f"slice {options.slice!r} has an index list, which makes up no block; {cells}read a range and filter "
             "it, or use plain Python: tl.open(path)[id][...]"
         )
     return selection

@@ -308,6 +308,10 @@ def test_elements_that_are_stored_twice_are_combined_across_rows(
             assert len(reader.partitions()) > 4, "regions, each in a task of its own"
         found = everything(reader_of(lake, "x", slice=text))
         np.testing.assert_array_equal(assemble(found, want[key].shape, "i4"), want[key])
+    with pytest.raises(
+        tl.InvalidSliceError, match=r"index list, .*; take view='cells', read a range"
+    ):
+        reader_of(lake, "x", slice="[3, 9, 31, 9], 2:5")
     listed = reader_of(lake, "x", view="cells", slice="[3, 9, 31, 9], 2:5")
     assert everything(listed) == cells(want, np.s_[[3, 9, 31, 9], 2:5])
     if (layout, rule) in (("bsgs", "sum"), ("csr", "last")):
