@@ -20,7 +20,8 @@ def extent(tensor_id: str, boxes: Sequence[Box], axis: int) -> tuple[int, ...]:
     trailing = {tuple(n for k, n in enumerate(b.hi) if k != axis) for b in ordered}
     if len(trailing) > 1:
         raise InvalidTensorError(
-            f"the slabs of tensor {tensor_id!r} have different shapes beside axis {axis}: {sorted(trailing)}"
+            f"the slabs of tensor {tensor_id!r} have different shapes beside axis {axis}: {sorted(trailing)}; give "
+            "option('shape', ...), the shape of all slabs together, if they are meant to be parts of it"
         )
     end = 0
     for box in ordered:

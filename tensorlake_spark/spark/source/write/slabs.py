@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -216,13 +217,18 @@ class Slabs(InputForm):
         first = written[0].spec
         boxes = [box for w in written for box in w.boxes]
         axis = self._axis(first.ndim)
-        for w in written:
-            if (w.spec.dtype, w.spec.block_shape) != (first.dtype, first.block_shape):
-                raise InvalidTensorError(
-                    f"the slabs of tensor {first.id!r} differ: dtype {w.spec.dtype} and {first.dtype}, or "
-                    "their shapes"
-                )
+        dtypes = {w.spec.dtype: None for w in written}
+        if len(dtypes) > 1:
+            raise InvalidTensorError(
+                f"the slabs of tensor {first.id!r} have dtypes {' and '.join(map(str, dtypes))}; cast them to one"
+            )
         shape = self.options.shape or extent(first.id, boxes, axis)
+        for w in written:
+            if w.spec.block_shape != first.block_shape:
+                raise InvalidTensorError(
+                    f"the slabs of tensor {first.id!r} have block shapes {first.block_shape} and {w.spec.block_shape}; "
+                    "give option('blockShape', ...)"
+                )
         check_disjoint(first.id, boxes)
         if self.options.resumption is not None:
             check_full(first.id, boxes, shape)
@@ -288,8 +294,12 @@ class Tensors(InputForm):
     ) -> list[Meta]:
         """Return the metadata of all tensors."""
         metas = [Meta(w.spec, w.totals, w.totals.rows) for w in written]
-        if len({m.spec.id for m in metas}) != len(metas):
-            raise InvalidTensorError("two rows of the DataFrame have the same id")
+        twice = [tensor_id for tensor_id, n in Counter(m.spec.id for m in metas).items() if n > 1]
+        if twice:
+            raise InvalidTensorError(
+                f"{len(twice)} id(s) are in several rows of the DataFrame, such as {min(twice)!r}; each row is a "
+                "tensor of its own, so give it another id"
+            )
         resumption = self.options.resumption
         if resumption is not None and {m.spec.id for m in metas} != resumption.numbers.keys():
             raise InvalidTensorError(

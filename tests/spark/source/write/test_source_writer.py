@@ -278,7 +278,7 @@ BAD = [
     ([([0], value(np.zeros(2))), ([1], value(np.zeros(2)))], SLABS, {"id": "x"}, "overlap"),
     ([([0], value(np.zeros(2))), ([3], value(np.zeros(2)))], SLABS, {"id": "x"}, "leave 2:3 of axis 0"),
     ([([0], value(np.zeros(2))), ([2], value(np.zeros(2, "i4")))], SLABS, {"id": "x"}, "dtype"),
-    ([("a", value(np.zeros(2))), ("a", value(np.zeros(2)))], TENSORS, {}, "same id"),
+    ([("a", value(np.zeros(2))), ("a", value(np.zeros(2)))], TENSORS, {}, "1 id(s) are in several rows of the DataFrame, such as 'a'"),
 ]  # fmt: skip
 # Found before anything runs, by a task, and when all is brought together.
 BY_SPARK = [
@@ -303,6 +303,37 @@ def test_bad_input_says_so_and_writes_nothing(spark, tmp_path, save, rows, schem
     assert says in str(told.value)
     assert list(tl.open(tmp_path / "lake")) == []
     assert list((tmp_path / "lake").glob("*.parquet")) == [], "no orphan is left"
+
+
+@pytest.mark.parametrize(
+    ("second", "says"),
+    [
+        (np.zeros((2, 3), "f4"), "have dtypes float64 and float32; cast"),
+        (
+            np.zeros((2, 4)),
+            r"different shapes beside axis 0: \[\(3,\), \(4,\)\]; give option\('shape'",
+        ),
+    ],
+)
+def test_slabs_of_two_tasks_that_do_not_go_together(spark, tmp_path, second, says):
+    schema = spark.createDataFrame([], SLABS).schema
+    options = SparkWriteOptions.parse({"path": str(tmp_path), "id": "x"})
+    writer = TensorWriter(options, schema, False)
+    messages = [
+        writer.write(
+            iter(
+                [
+                    pa.RecordBatch.from_arrays(
+                        [pa.array([[at, 0]], pa.list_(pa.int64())), tensor_column([x])],
+                        names=["lo", "tensor"],
+                    )
+                ]
+            )
+        )
+        for at, x in ((0, np.zeros((2, 3))), (2, second))
+    ]
+    with pytest.raises(tl.InvalidTensorError, match=says):
+        writer.commit(messages)
 
 
 def test_half_a_transaction_is_refused():
