@@ -175,7 +175,7 @@ def aggregate(name: str) -> Callable[..., Column]:
             raise type(error)(f"{name}: {error}") from error
         except AttributeError as error:  # SQL does not look at types: any column may be an argument
             raise InvalidTensorError(
-                f"{name} takes tensors, struct<dtype, shape, data>: {error}"
+                f"{name} takes tensors, struct<dtype, shape, data>, as tensor_decode and tensor_from_array give them"
             ) from error
         return pa.scalar(None, kind) if out is None else tensor_column([out]).cast(kind)[0]
 
