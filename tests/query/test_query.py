@@ -153,6 +153,54 @@ def test_several_of_each_group_are_picked(shapes):
     assert none[0]["x"].shape == (0, 8)
 
 
+NULLS = {"x": [None, [1, 2], None, [5], None, None, [7, 8, 9], [0]], "k": [0, 0, 0, 1, 1, 2, 3, 3]}
+
+
+@pytest.fixture(scope="module")
+def nulls(tmp_path_factory):
+    """Groups of tensors: some are null, of one group all."""
+    kinds = {
+        "k": "int32",
+        "v": "float64",
+        "x": types.Tensor("int32"),
+        "far": types.Tensor("int32", apart=True),
+    }
+    made = tl.dataset(str(tmp_path_factory.mktemp("nulls") / "ds"), kinds)
+    x = [None if one is None else np.array(one, "i4") for one in NULLS["x"]]
+    made.extend({"k": NULLS["k"], "v": [1, 2, 3, 1, 2, None, None, 1], "x": x, "far": x})
+    return made
+
+
+@pytest.mark.parametrize("table", ["dataset", "(SELECT * FROM dataset)"])
+@pytest.mark.parametrize(
+    ("picked", "expected"),
+    [
+        ("any_value(x)", [[1, 2], [5], None, [7, 8, 9]]),
+        ("any_value(far)", [[1, 2], [5], None, [7, 8, 9]]),
+        ("arg_max(x, v)", [[1, 2], [5], None, [0]]),
+        ("arg_min(far, v)", [[1, 2], [5], None, [0]]),
+        ("arg_max(x[:1] * 2, v)", [[2], [10], None, [0]]),
+        ("any_value(coalesce(x, [3]))", [[3], [5], [3], [7, 8, 9]]),
+        ("arg_min(array_max(x), v)", [2, 5, None, 0]),
+        ("arg_max(x, v, 1)", [[[1, 2]], [[5]], [], [[0]]]),
+        ("first(x)", [None, [5], None, [7, 8, 9]]),
+    ],
+)
+def test_what_picks_a_tensor_passes_nulls_by_as_duckdb_does(nulls, table, picked, expected):
+    view = nulls.query(f"SELECT k, {picked} AS y FROM {table} GROUP BY k ORDER BY k")
+    assert [
+        None if y is None else np.asarray(y).tolist() for y in (r["y"] for r in view)
+    ] == expected
+
+
+def test_to_pass_nulls_by_no_tensor_is_read(shapes):
+    here = shapes.ds.query("SELECT labels, arg_max(images, sid) AS y FROM dataset GROUP BY labels")
+    assert here.explain().tensor_bytes == 0
+    inner = "(SELECT labels AS k, images, sid AS s FROM dataset) AS q"
+    outside = shapes.ds.query(f"SELECT k, arg_max(images[0], s) AS y FROM {inner} GROUP BY k")
+    assert outside.explain().tensor_bytes <= 64 * len(shapes.images)  # their shapes
+
+
 def test_windows_and_qualify_over_tensors(shapes):
     view = shapes.ds.query(
         "SELECT labels, emb FROM dataset QUALIFY row_number() OVER (PARTITION BY labels ORDER BY array_sum(emb)) = 1 "

@@ -12,7 +12,7 @@ from tensorlake_spark.query.functions.expressions import text_of
 from tensorlake_spark.query.language.mistakes import NOT_SELECTED
 from tensorlake_spark.query.planning.names import columns_name, stored_node
 from tensorlake_spark.query.planning.plan import DIGEST, VALUE, Best, Computed, Expand, Step
-from tensorlake_spark.query.planning.select_text import PICKING, SelectText, has_windows
+from tensorlake_spark.query.planning.select_text import PICKING, PRESENT, SelectText, has_windows
 from tensorlake_spark.query.planning.tensor_work import (
     ARRAY,
     NUMBER,
@@ -231,11 +231,13 @@ class SelectSteps(SelectText):
         return self.grouped and self._is_key(node)
 
     def _picked_by(self) -> list[Any]:
-        """Return what rows are compared by where an item picks a tensor of a group, as ``arg_max(x, key)`` does."""
+        """Return what rows are compared by where an item picks a tensor of a group, as ``arg_max(x, key)`` does, and
+        what tells whether that is there."""
         picks = (
             n for _, n in self.items if isinstance(n, PICKING) and self._collected(n) is not None
         )
-        return [node.expression for node in picks if isinstance(node.expression, exp.Expression)]
+        found = (node.args.get(key) for node in picks for key in ("expression", PRESENT))
+        return [one for one in found if isinstance(one, exp.Expression)]
 
     def _compares_rows(self) -> bool:
         """Whether rows with the same values become one."""

@@ -21,6 +21,18 @@ if TYPE_CHECKING:
 PICKING = (exp.First, exp.Last, exp.AnyValue, exp.ArgMax, exp.ArgMin)
 """Aggregates that give a value of one of the rows."""
 
+PASSING_NULLS = (exp.AnyValue, exp.ArgMax, exp.ArgMin)
+"""Those that give a null only where all rows have one."""
+
+PRESENT = "present"
+"""In the args of one that picks a tensor: what tells whether the tensor of a row is there."""
+
+_STRICT = (
+    exp.Bracket, exp.Slice, exp.Paren, exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Tuple, exp.Column,
+    exp.Identifier, exp.Literal,
+)  # fmt: skip
+"""What gives null where the tensor in it is null, and only there."""
+
 
 class SelectText:
     """Reads one SELECT.
@@ -136,6 +148,24 @@ class SelectText:
         leaf.source.used.add(name)
         return stored_node((leaf.key[0], name))
 
+    def _passing_nulls(self, node: Any) -> Any:
+        """Let what picks a tensor know where it is null: DuckDB picks its key, which is never null."""
+        is_picked = isinstance(node, PASSING_NULLS) and isinstance(node.this, exp.Expression)
+        if not is_picked or kind_of(node.this, self.parameters) == SCALAR:
+            return node
+        inner = node.this
+        tensors = [one for one in inner.find_all(exp.Column) if not one.table]
+        if len(tensors) == 1 and all(isinstance(one, _STRICT) for one in inner.walk()):
+            inner = tensors[0]
+        absent = self._presence(inner)
+        if absent is None:
+            if isinstance(inner, exp.Column):  # to know its shape, not all of it is read
+                inner = exp.Anonymous(this="shape", expressions=[inner.copy()])
+            absent = exp.Is(this=inner.copy(), expression=exp.null())
+        node = node.copy()
+        node.set(PRESENT, exp.not_(absent, copy=False))
+        return node
+
     def _count(self, node: Any) -> None:
         presence = self._presence(node.this) if isinstance(node.this, exp.Column) else None
         if presence is not None:
@@ -157,7 +187,7 @@ class SelectText:
                 name = self._column_name(inner)
             else:
                 name = text_of(inner)
-            self.items.append((name, node))
+            self.items.append((name, self._passing_nulls(node)))
         self.items = distinct_names(self.items)
 
     def _column_name(self, node: Any) -> str:

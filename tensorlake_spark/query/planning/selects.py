@@ -13,7 +13,7 @@ from tensorlake_spark.query.planning.joins import from_clause
 from tensorlake_spark.query.planning.names import columns_name, stored_node
 from tensorlake_spark.query.planning.plan import LENGTH, Computed, Relation, Sample, Step
 from tensorlake_spark.query.planning.select_steps import FROM_KEY, SelectSteps
-from tensorlake_spark.query.planning.select_text import PICKING
+from tensorlake_spark.query.planning.select_text import PICKING, PRESENT
 from tensorlake_spark.query.planning.tensor_work import (
     SCALAR,
     conjuncts,
@@ -175,7 +175,11 @@ class SelectPlanner(SelectSteps):
                 "compute in the query around this one",
             )  # fmt: skip
         picked = node.copy()
-        picked.set("this", stored_node(refs[0]))
+        chosen, present = stored_node(refs[0]), picked.args.get(PRESENT)
+        if present is not None:
+            picked.set(PRESENT, None)
+            chosen = exp.Case(ifs=[exp.If(this=present, true=chosen)])
+        picked.set("this", chosen)
         name = f"p{len(columns)}"
         columns.append(exp.alias_(picked, name, quoted=True))
         lazy = lazy.moved({refs[0]: ("", name)})

@@ -172,5 +172,31 @@ def collected(value: Any, keys: Sequence[Any]) -> Any:
     return _call("transform", rows, field)
 
 
+def passing_nulls(node: Any) -> Any:
+    """Return what picks one of the values of a group so that it passes nulls by, any other node as it is.
+
+    Without this, Spark picks the null of a row, too.
+
+    Parameters
+    ----------
+    node : sqlglot expression
+        Its arguments are as Spark has them.
+
+    Examples
+    --------
+    >>> from tensorlake_spark.query.language.parsing import parse
+    >>> some = parse("SELECT any_value(x), arg_max(x, n), first(x) FROM t").selects
+    >>> [passing_nulls(one).sql("spark") for one in some]
+    ['ANY_VALUE(x, TRUE)', 'MAX_BY(x, CASE WHEN NOT (x) IS NULL THEN n END)', 'FIRST(x)']
+    """
+    if isinstance(node, exp.AnyValue) and isinstance(node.this, exp.Expression):
+        return _call("ANY_VALUE", node.this, exp.true())
+    if isinstance(node, (exp.ArgMax, exp.ArgMin)):
+        absent = exp.Is(this=exp.paren(node.this.copy()), expression=exp.null())
+        known = exp.If(this=exp.not_(absent, copy=False), true=node.expression)
+        node.set("expression", exp.Case(ifs=[known]))
+    return node
+
+
 def _call(name: str, *arguments: Any) -> Any:
     return exp.Anonymous(this=name, expressions=list(arguments))

@@ -21,13 +21,19 @@ _LIMITS = ("limit", "offset")
 
 
 def check_aggregate(sql: str, node: Any, resolve: Resolve, parameters: Mapping[str, Any]) -> None:
-    """Refuse an aggregate of tensors, which Spark would compare by their bytes.
+    """Refuse an aggregate of tensors, which Spark would compare by their bytes, and one that picks several values.
 
     Raises
     ------
     InvalidQueryError
         If a node is one.
     """
+    if isinstance(node, (exp.ArgMax, exp.ArgMin)) and node.args.get("count") is not None:
+        raise mistake(
+            sql, node, "Spark picks one value of a group, not several",
+            "number the rows by row_number() OVER (PARTITION BY ... ORDER BY ...) in a query in brackets, and keep the "
+            "first ones",
+        )  # fmt: skip
     if not isinstance(node, exp.AggFunc) or isinstance(node, (exp.ArrayAgg, exp.Count, *PICKING)):
         return
     inner = node.this.expressions[0] if isinstance(node.this, exp.Distinct) else node.this

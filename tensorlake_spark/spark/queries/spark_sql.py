@@ -26,16 +26,10 @@ from tensorlake_spark.spark.queries.group_values import (
     is_grouped,
     item_kind,
     list_of,
+    passing_nulls,
 )
 from tensorlake_spark.spark.queries.in_queries import as_in, with_nulls
-from tensorlake_spark.spark.queries.result_kinds import (
-    ARRAY,
-    EQUAL,
-    EQUALS,
-    SCALAR,
-    Kind,
-    kind_of,
-)
+from tensorlake_spark.spark.queries.result_kinds import ARRAY, EQUAL, EQUALS, SCALAR, Kind, kind_of
 from tensorlake_spark.spark.queries.select_checks import check_aggregate, check_keys, check_places
 from tensorlake_spark.spark.queries.tables_in_reach import (
     Columns,
@@ -350,7 +344,7 @@ class SparkPrinter:
                 node.set(key, [self._rewritten(one, resolve, scopes) for one in value])
         if isinstance(node, exp.In) and node.args.get("query") is not None:
             return with_nulls(node)
-        return like_numpy(node)
+        return passing_nulls(like_numpy(node))
 
     def _list(self, inner: Any, resolve: Any, scopes: list[Tables]) -> Any:
         """Return what collects a group: tensors in the order of their samples, as do all lists of that group."""

@@ -314,6 +314,12 @@ GROUPS = [
     "SELECT label, g.boxes AS b, max(w) AS top FROM ds GROUP BY label ORDER BY label",
     "SELECT label, array_agg(x[:2]) AS heads, list(array_max(image)) AS tops FROM ds WHERE sid <> 5 GROUP BY label ORDER BY label",
     "SELECT label, arg_max(x, sid) AS last FROM ds GROUP BY label ORDER BY label",
+    "SELECT sid < 7 AS low, arg_max(x, CASE WHEN sid < 7 THEN sid = 5 ELSE sid = 8 END) AS y FROM ds "
+    "WHERE sid IN (4, 5, 8) GROUP BY low ORDER BY low",
+    "SELECT sid = 5 AS none, any_value(x * 2) AS y, arg_min(array_max(x), sid) AS z FROM ds WHERE sid >= 5 AND sid < 7 "
+    "GROUP BY none ORDER BY none",
+    "SELECT count(*) AS n, any_value(x) AS y, arg_max(w, -sid) AS z, any_value(w) FILTER (WHERE sid IN (3, 4)) AS u FROM ds "
+    "WHERE sid IN (3, 4) OR sid = 5",
     "SELECT array_mean(x) > 0.5 AS high, count(*) AS n FROM ds WHERE x IS NOT NULL GROUP BY array_mean(x) > 0.5 ORDER BY high",
     "SELECT label, array_mean(v) AS m, shape(v) AS s FROM (SELECT label, x AS v FROM ds WHERE sid > 5 GROUP BY label) AS q "
     "ORDER BY label",
@@ -328,6 +334,11 @@ GROUPS = [
 @pytest.mark.parametrize("sql", GROUPS)
 def test_tensors_of_groups_are_the_same(spark, ds, sql):
     assert same(spark, sql, True, ds=ds)
+
+
+def test_several_values_of_a_group_are_not_picked(spark, ds):
+    with pytest.raises(InvalidQueryError, match="Spark picks one value of a group, not several"):
+        query(spark, "SELECT label, arg_max(w, sid, 2) AS y FROM ds GROUP BY label", ds=ds)
 
 
 def test_a_group_is_an_array_of_tensors(spark, ds):
