@@ -149,8 +149,8 @@ def norm(x: Array, axis: Axes = None) -> Any:
 
 def _extreme(function: Callable[..., Any]) -> Callable[..., Any]:
     def extreme(x: Array, axis: Axes = None) -> Any:
-        lengths = x.shape if axis is None else np.take(x.shape, np.atleast_1d(axis))
-        return None if 0 in lengths else function(x, axis=axis)
+        axes = range(x.ndim) if axis is None else np.atleast_1d(axis).astype(np.int64)
+        return None if any(x.shape[one] == 0 for one in axes) else function(x, axis=axis)
 
     return extreme
 
