@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import tensorlake_spark as tl
+from tensorlake_spark.ops import csr_matrix
+from tensorlake_spark.ops.csr_matrix import splits
 from tensorlake_spark.ops.merging import merge
 
 UFUNCS = [
@@ -27,6 +29,17 @@ def test_functions_are_numpys(ufunc, dtype, shape):
     np.testing.assert_array_equal(found.todense(), wanted)
     assert found.dtype == wanted.dtype
     assert found.values.all()
+
+
+@pytest.mark.parametrize("ufunc", UFUNCS, ids=lambda f: f.__name__)
+def test_a_matrix_pays_for_one_tensor_and_not_for_the_other(ufunc, monkeypatch):
+    monkeypatch.setattr(csr_matrix, "_MANY", 0)
+    dense, few = pair("f8")[0], np.zeros((30, 20))
+    few[[3, 29], [4, 0]] = 2, -1
+    x, y = map(tl.SparseTensor.from_dense, (dense, few))
+    assert [splits(one, 1) for one in (x, y)] == [True, False]
+    np.testing.assert_array_equal(merge(ufunc, x, y).todense(), ufunc(dense, few))
+    np.testing.assert_array_equal(merge(ufunc, y, x).todense(), ufunc(few, dense))
 
 
 def test_the_rest_is_left_to_numpy():
