@@ -181,6 +181,8 @@ def nulls(tmp_path_factory):
         ("arg_min(far, v)", [[1, 2], [5], None, [0]]),
         ("arg_max(x[:1] * 2, v)", [[2], [10], None, [0]]),
         ("any_value(coalesce(x, [3]))", [[3], [5], [3], [7, 8, 9]]),
+        ("arg_min(coalesce(x, [3]), v)", [[3], [5], None, [0]]),
+        ("arg_max(x IS NULL, v)", [True, True, None, False]),
         ("arg_min(array_max(x), v)", [2, 5, None, 0]),
         ("arg_max(x, v, 1)", [[[1, 2]], [[5]], [], [[0]]]),
         ("first(x)", [None, [5], None, [7, 8, 9]]),

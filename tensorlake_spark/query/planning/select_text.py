@@ -155,7 +155,7 @@ class SelectText:
             return node
         inner = node.this
         tensors = [one for one in inner.find_all(exp.Column) if not one.table]
-        if len(tensors) == 1 and all(isinstance(one, _STRICT) for one in inner.walk()):
+        if len(tensors) == 1 and is_strict(inner):
             inner = tensors[0]
         absent = self._presence(inner)
         if absent is None:
@@ -314,6 +314,11 @@ class SelectText:
         return isinstance(node, exp.Bracket) or (
             bool(tensors) and all(id(column) in picked for column in tensors)
         )
+
+
+def is_strict(node: Any) -> bool:
+    """Whether a tree of one tensor is known to be null where that is, and only there."""
+    return all(isinstance(one, _STRICT) for one in node.walk())
 
 
 def _is_list(node: Any) -> bool:

@@ -13,7 +13,7 @@ from tensorlake_spark.query.planning.joins import from_clause
 from tensorlake_spark.query.planning.names import columns_name, stored_node
 from tensorlake_spark.query.planning.plan import LENGTH, Computed, Relation, Sample, Step
 from tensorlake_spark.query.planning.select_steps import FROM_KEY, SelectSteps
-from tensorlake_spark.query.planning.select_text import PICKING, PRESENT
+from tensorlake_spark.query.planning.select_text import PICKING, PRESENT, is_strict
 from tensorlake_spark.query.planning.tensor_work import (
     SCALAR,
     conjuncts,
@@ -184,7 +184,7 @@ class SelectPlanner(SelectSteps):
         columns.append(exp.alias_(picked, name, quoted=True))
         lazy = lazy.moved({refs[0]: ("", name)})
         if picked.args.get("count") is None:
-            return lazy
+            return lazy if is_strict(lazy.node) else _null_without(("", name), lazy)
         return Lazy.of(exp.column("x0"), {"x0": CollectedLeaf(lazy)})  # arg_max(x, key, n) picks n
 
     def _ungrouped(self, relation: Relation) -> Relation:
@@ -243,6 +243,16 @@ def _put_in_order(columns: list[Any]) -> None:
     for one in lists:
         order = [exp.Ordered(this=key.copy(), nulls_first=False) for key in keys]
         one.set("this", exp.Order(this=one.this, expressions=order))
+
+
+def _null_without(ref: Ref, lazy: Lazy) -> Lazy:
+    """Return an expression that is null where no row was picked, also if it makes something of nulls."""
+    name = "picked"
+    while name in lazy.leaves:
+        name += "_"
+    there = exp.not_(exp.Is(this=exp.column(name), expression=exp.null()), copy=False)
+    node = exp.Case(ifs=[exp.If(this=there, true=lazy.node.copy())])
+    return Lazy.of(node, {**lazy.leaves, name: ScalarLeaf(ref)})
 
 
 def _stored_lazy(output: Stored) -> Lazy:
