@@ -36,6 +36,16 @@ def test_groups_of_any_width_are_unpacked_whole(width, beside):
         assert short[0].tolist() == words.tolist()
 
 
+def test_a_group_is_as_wide_as_its_one_bit():
+    words = np.zeros(64 * packing.GROUP, np.uint64)
+    words[5 :: packing.GROUP] = np.uint64(1) << np.arange(64, dtype=np.uint64)
+    payload = np.frombuffer(packing.encode(words), np.uint8)
+    assert payload[:64].tolist() == [*range(1, 65)]
+    out = np.ones((1, words.size), np.uint64)
+    packing.decode_into(payload[64:], payload[:64], np.arange(1), words.size, out)
+    assert out[0].tolist() == words.tolist()
+
+
 @pytest.mark.parametrize("loop", ["pack", "unpack"])
 def test_warming_runs_one_direction(loop, monkeypatch):
     ran = []
