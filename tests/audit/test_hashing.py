@@ -121,6 +121,20 @@ def test_only_what_is_new_is_read(lake):
 
 
 @pytest.mark.local_disk
+def test_a_table_that_took_the_place_of_another_is_read_anew(lake):
+    fill(lake)
+    lake.digest()
+    shutil.rmtree(lake.uri)
+    other = tl.open(lake.uri)
+    other.write("x", np.arange(9))
+    found = other.digest()
+    assert [*found.ids] == ["x"]
+    forget()
+    shutil.rmtree(Path(lake.uri, "_tensorlake"))
+    assert other.digest() == found
+
+
+@pytest.mark.local_disk
 def test_one_tensor_reads_the_files_that_may_hold_it(lake):
     fill(lake)
     total = int(Snapshot.open(lake._storage).files.size.sum())
