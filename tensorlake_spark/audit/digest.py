@@ -166,6 +166,10 @@ class Digest(DigestNode):
     def __contains__(self, tensor_id: object) -> bool:
         return tensor_id in self._rows.tensors
 
+    def __iter__(self) -> Iterator[str]:
+        """Yield `ids`; without this, Python would ask for tensors 0, 1, and so on."""
+        return iter(self.ids)
+
     def __getitem__(self, tensor_id: str) -> Digest:
         """Return the digest of one tensor.
 

@@ -39,7 +39,12 @@ def sha(kind, *parts):
 def test_the_digest_of_a_table_is_that_of_its_tensors(full):
     digest = full.digest()
     assert (digest.kind, digest.name, digest.version) == ("table", full.uri, full.version)
-    assert digest.ids == [child.name for child in digest.children] == ["coo", "grown", "label"]
+    assert (
+        [*digest]
+        == digest.ids
+        == [child.name for child in digest.children]
+        == ["coo", "grown", "label"]
+    )
     assert digest.hex == sha(b"l", *map(raw, digest.children))
     assert len(digest.hex) == 64
 
