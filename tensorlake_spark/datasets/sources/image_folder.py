@@ -39,6 +39,7 @@ class ImageFolder(SampleSource):
     """
 
     kind: ClassVar[str] = "imagefolder"
+    names_classes: ClassVar[bool] = True
 
     split: str | None = None
     has_splits: bool = False

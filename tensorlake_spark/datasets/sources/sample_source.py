@@ -82,6 +82,8 @@ class SampleSource(ABC):
     """
 
     kind: ClassVar[str]
+    names_classes: ClassVar[bool] = False
+    """Whether samples have classes by their names: they go into a dataset that has more of them, in another order."""
 
     folder: Folder
     schema: Mapping[str, Type]

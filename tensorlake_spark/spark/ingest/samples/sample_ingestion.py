@@ -17,6 +17,7 @@ from tensorlake_spark.datasets.samples.appending import commit_files, reserve
 from tensorlake_spark.datasets.samples.task_samples import inner_of
 from tensorlake_spark.datasets.sources.sample_source import Piece, SampleSource
 from tensorlake_spark.datasets.types.base import Type
+from tensorlake_spark.datasets.types.class_label import ClassLabel
 from tensorlake_spark.datasets.types.nested import check_links
 from tensorlake_spark.datasets.types.schema import SampleSchema
 from tensorlake_spark.delta.log.commit import RepeatedBatch, transaction_done
@@ -156,7 +157,8 @@ def ingest_samples(
             raise InvalidOptionError(f"{source.folder.uri} has no samples")
         snapshot = _opened(storage)
         if snapshot is not None:
-            outcome = replace(outcome, schema=_checked(snapshot, schema, storage))
+            known = _checked(snapshot, schema, storage, source.names_classes)
+            outcome = replace(outcome, schema=known)
         names = {} if snapshot is None else stored_names(snapshot.schema)
         notes = sample_notes.folder_of(
             source, outcome.schema, names, pieces, options.skip_bad, options.batch
@@ -370,8 +372,12 @@ def _opened(storage: Storage) -> Snapshot | None:
         return None
 
 
-def _checked(snapshot: Snapshot, schema: SampleSchema, storage: Storage) -> SampleSchema:
+def _checked(
+    snapshot: Snapshot, schema: SampleSchema, storage: Storage, names_classes: bool = False
+) -> SampleSchema:
     """Return the columns of a dataset, if those of the source are among them, apart or not.
+
+    Where the source names classes, the dataset may have more of them.
 
     Raises
     ------
@@ -382,13 +388,27 @@ def _checked(snapshot: Snapshot, schema: SampleSchema, storage: Storage) -> Samp
     hint = "; it has no samples: if a job that failed left it, delete it"
     remedy = "" if len(snapshot.files.path) else hint
     for name, kind in schema.items():
-        said = None
-        if name not in known:
-            said = f"has no column {name!r}, which the source has; it has {', '.join(known)}"
-        elif kind.apart and not known[name].apart:
-            said = f"has column {name!r} not apart, and that stays so; leave apart out"
-        elif known[name] != replace(kind, apart=known[name].apart):
-            said = f"has column {name!r} as {known[name]}, and the source has {kind}"
+        said = _difference(known, name, kind, names_classes)
         if said is not None:
             raise FormatError(f"the dataset at {storage.uri} {said}{remedy}")
     return known
+
+
+def _difference(known: SampleSchema, name: str, kind: Type, names_classes: bool) -> str | None:
+    """Return in what columns of a dataset differ from a column of a source, None if it fits."""
+    if name not in known:
+        return f"has no column {name!r}, which the source has; it has {', '.join(known)}"
+    there = known[name]
+    if kind.apart and not there.apart:
+        return f"has column {name!r} not apart, and that stays so; leave apart out"
+    if names_classes and isinstance(kind, ClassLabel) and isinstance(there, ClassLabel):
+        new = [one for one in kind.names if one not in there.names]
+        if new:
+            return (
+                f"has no class {new[0]!r:.80} in column {name!r}, which the source has; its classes are "
+                f"{', '.join(there.names):.400}, and stay so: leave the files out, or make a new dataset"
+            )
+        kind = replace(kind, names=there.names)
+    if there != replace(kind, apart=there.apart):
+        return f"has column {name!r} as {there}, and the source has {kind}"
+    return None

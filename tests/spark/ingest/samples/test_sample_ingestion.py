@@ -211,6 +211,27 @@ def test_what_another_run_has_committed_meanwhile_is_not_committed_again(
     assert ingest_samples(spark, source_of(photos), uri, resume).status == "repeated"
 
 
+def test_a_folder_of_some_of_the_classes_is_added(spark, photos, tmp_path):
+    """As of a day on which nobody sent a picture of a cat; the dataset has the classes in another order, too."""
+    uri = str(tmp_path / "ds")
+    names = ("horse", "dog", "cat")
+    schema = {"image": tl.types.Image("png"), "label": tl.types.ClassLabel(names)}
+    tl.dataset(uri, schema).append({"label": "horse"})
+    (photos / "cat").rename(tmp_path / "kept")
+    ingest_samples(spark, source_of(photos), uri)
+    (tmp_path / "kept").rename(photos / "cat")
+    ingest_samples(spark, source_of(photos), uri)
+    ds = tl.dataset(uri)
+    assert ds.schema["label"].names == names
+    assert ds["label"][:].tolist() == [0] + [1] * 10 + [2] * 10 + [1] * 10
+    (photos / "cat").rename(photos / "cow")
+    with pytest.raises(
+        FormatError, match=r"has no class 'cow' in column 'label'.*horse, dog, cat.*new dataset$"
+    ):
+        ingest_samples(spark, source_of(photos), uri)
+    assert len(tl.dataset(uri)) == 31
+
+
 def test_other_columns_are_refused(spark, photos, tmp_path):
     uri = str(tmp_path / "ds")
     tl.dataset(uri, {"image": tl.types.Image("jpeg"), "label": "int64"})
