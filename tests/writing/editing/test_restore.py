@@ -322,7 +322,7 @@ def test_restore_of_a_version_that_was_vacuumed(lake, x):
     said = str(caught.value)
     for part in (
         f"version {version} of {lake.uri}", "VACUUM", "delta.deletedFileRetentionDuration", "a week",
-        "interval 3 days", "lake.tag",
+        "interval 3 days", "tag(name, version)",
     ):  # fmt: skip
         assert part in said
     assert lake.version == before
