@@ -1,8 +1,9 @@
 """The benchmark of operations on sparse tensors in memory, beside what others offer.
 
-``make bench-operations`` runs it. Every engine has a process of its own for every tensor, with one thread. A result is
-compared with ours before it is timed. Times are of the processor, the best of several calls; the first call is shown
-for ours, since it may make what the others find ready. PyTorch takes part where it is installed.
+``make bench-operations`` runs it. Every engine has a process of its own for every tensor. A result is compared with
+ours before it is timed. Times are of the processor, with one thread for the others; with ``--clock`` by the clock, where
+every engine has as many threads as it likes. The best of several calls counts; the first call is shown for ours, since
+it may make what the others find ready. PyTorch takes part where it is installed.
 
 Every operation is told when it is done. One that says nothing for long, as it compiles or computes where no signal
 comes through, is ended with its process, and a new process does the others.
@@ -31,7 +32,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from operation_engines import ENGINES, WORST_S, Plain, Work, same, work
+from operation_engines import CLOCK, ENGINES, WORST_S, Plain, Work, same, work
 
 import tensorlake_spark
 
@@ -42,6 +43,7 @@ TENSORS = {
 }
 TINY = {"3-d": ((6, 5, 4), 40), "4-d": ((4, 3, 5, 6), 60), "matrix": ((40, 40), 200)}
 OURS = ("numpy", "fast")
+ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 STUCK_S = 12 * WORST_S
 """So long an operation may take with compiling and all its calls, before its process is ended."""
 MUST = {"numpy": 1.2, "fast": 1.0}
@@ -100,13 +102,18 @@ def builder_calls(w: Work) -> dict[str, tuple[Callable[[], Any], Callable[[Any],
     }
 
 
+def now() -> float:
+    """Return the seconds that are measured: of the processor, or by the clock."""
+    return time.perf_counter() if CLOCK in os.environ else time.process_time()
+
+
 def timed(call: Callable[[], Any], before: Callable[[], Any] | None = None) -> float:
-    """Return the processor time of a call, after what comes before it."""
+    """Return the time of a call, after what comes before it."""
     arguments = () if before is None else (before(),)
     gc.disable()
-    start = time.process_time()
+    start = now()
     call(*arguments)
-    taken = time.process_time() - start
+    taken = now() - start
     gc.enable()
     return taken
 
@@ -140,9 +147,9 @@ def operation(
     """Return the first and the best time of an operation in seconds, or why there is none."""
     try:
         with limit(60 if tiny else WORST_S):
-            start = time.process_time()
+            start = now()
             result = call()
-            first = time.process_time() - start
+            first = now() - start
         compare(ENGINES[engine].plain(result), file, engine)
         del result
         often = repeat if first < 1 else 2
@@ -169,7 +176,7 @@ def compare(got: Plain, file: Path, engine: str) -> None:
 def run(tensor: str, engine: str, folder: Path, repeat: int, tiny: bool) -> dict[str, Any]:
     """Return what `child` finds in a fresh process, and in others where an operation has to be ended."""
     kernels = "fast" if engine == "fast" else "numpy"
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+    threads = {} if CLOCK in os.environ else dict.fromkeys(ONE_THREAD, "1")
     environment = {**os.environ, "TENSORLAKE_KERNELS": kernels, "NUMBA_DISABLE_JIT": "0", **threads}
     command = [sys.executable, __file__, "--child", tensor, engine, str(folder)]
     command += ["--repeat", str(repeat), *["--tiny"] * tiny]
@@ -293,6 +300,7 @@ def main(argv: list[str] | None = None) -> int:
     """Print a table for each tensor; return 1 if something that must be is not."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--tiny", action="store_true", help="small tensors, to see that it runs")
+    parser.add_argument("--clock", action="store_true", help="by the clock, with all threads")
     parser.add_argument("--repeat", type=int, default=7, help="how often each operation is timed")
     parser.add_argument("--tensors", nargs="*", default=list(TENSORS), choices=TENSORS)
     parser.add_argument("--engines", nargs="*", default=list(ENGINES), choices=ENGINES)
@@ -304,11 +312,11 @@ def main(argv: list[str] | None = None) -> int:
         for told_ in child(tensor, engine, Path(folder), given.repeat, given.tiny, given.skip):
             print("RESULT " + json.dumps(told_), flush=True)
         return 0
+    if given.clock:
+        os.environ[CLOCK] = "1"  # for the processes of the engines, too
     known = {engine: v for engine in given.engines if (v := installed(engine)) is not None}
-    print(
-        ", ".join(f"{e} {v}" for e, v in known.items()) + "; processor time, one thread\n",
-        flush=True,
-    )
+    how = "by the clock, all threads" if CLOCK in os.environ else "processor time, one thread"
+    print(", ".join(f"{e} {v}" for e, v in known.items()) + f"; {how}\n", flush=True)
     missed = False
     for tensor in given.tensors:
         with tempfile.TemporaryDirectory() as folder:
