@@ -92,8 +92,10 @@ def turned_product(x: Elements, rows: Sequence[int], cols: Sequence[int], vector
     [70, 5]
     """
     blocks = kept_blocks(x, rows, cols, turned=True)
-    first, *more = at_once(lambda block: block.matrix @ vector[block.rows], blocks)
-    return np.asarray(sum(more, first))
+    found, *more = at_once(lambda block: block.matrix @ vector[block.rows], blocks)
+    for part in more:
+        found += part
+    return np.asarray(found)
 
 
 def rows_of(matrix: Any, first: int, last: int) -> Any:
