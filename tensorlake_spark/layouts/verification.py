@@ -277,7 +277,7 @@ def _row_text(batch: pa.RecordBatch, place: int) -> str:
 def _texts(column: pa.Array, wanted: Sequence[int]) -> list[str | None]:
     """Return some texts of a column; in most batches all rows have the same."""
     try:
-        if len(column) > _FEW and len(wanted) and column[1:].equals(column[:-1]):
+        if len(column) > _FEW and column[1:].equals(column[:-1]):
             return [column[0].as_py()] * len(wanted)
         texts = column.to_pylist()
     except UnicodeDecodeError as error:

@@ -73,10 +73,10 @@ def kept_blocks(
     key = "blocks", tuple(rows), tuple(cols), turned
     if key not in x._cached:
         matrix = kept_matrix(x, rows, cols)
-        found = spans(matrix.indptr, _TURNED if turned else None)
-        if not found or (turned and matrix.shape[1] > matrix.nnz):  # another sum would take longer
-            found = [(0, matrix.shape[0])]
-        blocks = [RowBlock(slice(*span), rows_of(matrix, *span)) for span in found]
+        most = _TURNED if turned else None
+        if turned and matrix.shape[1] > matrix.nnz:  # another sum would take longer
+            most = 1
+        blocks = [RowBlock(slice(*span), rows_of(matrix, *span)) for span in _shares(matrix, most)]
         x._cached[key] = [RowBlock(b.rows, b.matrix.T) for b in blocks] if turned else blocks
     kept: list[RowBlock] = x._cached[key]
     return kept
@@ -96,6 +96,11 @@ def turned_product(x: Elements, rows: Sequence[int], cols: Sequence[int], vector
     for part in more:
         found += part
     return np.asarray(found)
+
+
+def _shares(matrix: Any, most: int | None = None) -> list[tuple[int, int]]:
+    """Return which rows of a matrix of SciPy each thread takes; without rows, one takes none."""
+    return spans(matrix.indptr, most) or [(0, matrix.shape[0])]
 
 
 def rows_of(matrix: Any, first: int, last: int) -> Any:
@@ -154,7 +159,7 @@ def by_rows(work: Callable[[int, int], Any], matrix: Any) -> tuple[Array, Array]
 
     Threads share the rows: SciPy lets go of the interpreter.
     """
-    shares = spans(matrix.indptr) or [(0, matrix.shape[0])]
+    shares = _shares(matrix)
     found = at_once(lambda share: work(*share), shares)
     if len(found) == 1:
         return cells_of(found[0])

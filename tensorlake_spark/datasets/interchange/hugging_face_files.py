@@ -33,9 +33,10 @@ def is_hugging_face(samples: Any) -> bool:
 def guessed_schema(samples: Any, count: int) -> SampleSchema | None:
     """Return columns that fit the first samples of a dataset of Hugging Face, None where it is none.
 
-    Classes, arrays and numbers are what their features say. Their values say less: a class is only a number there.
+    Classes, arrays and numbers are what their features say. Their values say less: a class is only a number there. The
+    samples that are looked at come again, as such a dataset may be gone through many times.
     """
-    if not is_hugging_face(samples):  # one may be gone through again
+    if not is_hugging_face(samples):
         return None
     features = {} if _is_formatted(samples) else samples.features or {}
     known = {name: {name: kind} for name, kind in _declared(features, "")}

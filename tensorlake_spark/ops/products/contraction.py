@@ -288,10 +288,10 @@ def _dense_product(x: Elements, rows: list[int], inner: list[int], dense: Array)
     if dense.shape[1] == 1 and [*inner, *rows] == list(range(x.ndim)):  # its transpose is sorted
         return turned_product(x, inner, rows, vectors)
     blocks = kept_blocks(x, rows, inner)
-    loops = loops_for("spmm", dense.dtype, x.values.nbytes) if dense.shape[1] > 1 else None
-    if blocks[0].matrix.dtype != dense.dtype:
-        loops = None
-    dtype = np.result_type(blocks[0].matrix.dtype, dense.dtype)
+    stored = blocks[0].matrix.dtype
+    is_looped = dense.shape[1] > 1 and stored == dense.dtype
+    loops = loops_for("spmm", stored, x.values.nbytes) if is_looped else None
+    dtype = np.result_type(stored, dense.dtype)
     out = np.empty((blocks[-1].rows.stop, *vectors.shape[1:]), dtype)
 
     def put(block: RowBlock) -> None:

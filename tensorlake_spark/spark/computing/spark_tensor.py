@@ -149,20 +149,24 @@ class SparkTensor(Computing, NDArrayOperatorsMixin):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         raise UnsupportedFunctionError(
-            "a tensor that Spark computes on does not become an array; read it: "
-            f"tl.open({self._of.snapshot.storage.uri!r})[{self.id!r}][...]"
+            f"a tensor that Spark computes on does not become an array; read it: {self._in_python}"
         )
 
     def __getitem__(self, key: Any) -> Any:
         raise UnsupportedFunctionError(
             "a tensor that Spark computes on is not indexed; give compute(...) the slice to compute on, or read it: "
-            f"tl.open({self._of.snapshot.storage.uri!r})[{self.id!r}][...]"
+            f"{self._in_python}"
         )
 
     def __bool__(self) -> bool:
         raise InvalidTensorError(
             f"the truth of tensor {self.id!r} of shape {self.shape} is ambiguous; use x.any() or x.all()"
         )
+
+    @property
+    def _in_python(self) -> str:
+        """What reads the tensor without Spark, for messages."""
+        return f"tl.open({self._of.snapshot.storage.uri!r})[{self.id!r}][...]"
 
     @property
     def _stored(self) -> Stored:

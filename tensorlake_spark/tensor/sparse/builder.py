@@ -100,7 +100,7 @@ class SparseBuilder(BuilderView):
             if place is not None:
                 try:
                     self._buffer.put(place, values)
-                except (TypeError, ValueError, OverflowError):
+                except (TypeError, ValueError, OverflowError):  # a `with` around it costs each put
                     with refused_values(values, self.dtype):
                         raise
                 return
