@@ -242,7 +242,10 @@ def _slices(columns: Columns, count: int, files: Collection[str]) -> Iterator[Co
     """Yield slices of columns; how many samples go into one follows from the bytes of the last."""
     start, rows = 0, min(64, BATCH_ROWS)
     while start < count:
-        batch = {name: _looked_at(column[start : start + rows]) for name, column in columns.items()}
+        batch = {
+            name: _looked_at(column[start : start + rows], name in files)
+            for name, column in columns.items()
+        }
         taken = min(rows, count - start)
         nbytes = sum(nbytes_of(column, name in files) for name, column in batch.items())
         most = VIEWED_BYTES if _has_views(batch) else BATCH_BYTES
@@ -258,9 +261,9 @@ def _has_views(columns: Columns) -> bool:
     return any(isinstance(c, Pieces) and are_viewed(c.nbytes, len(c)) for c in columns.values())
 
 
-def _looked_at(column: Any) -> Any:
-    """Return a list of bytes with how many they are together, anything else as it is."""
-    return (Pieces.of(column) or column) if isinstance(column, list) else column
+def _looked_at(column: Any, is_file: bool) -> Any:
+    """Return a list of bytes with how many they are together, anything else as it is; of files with their checksums."""
+    return (Pieces.of(column, summed=is_file) or column) if isinstance(column, list) else column
 
 
 def _gathered(

@@ -17,7 +17,7 @@ from tensorlake_spark.datasets.types.media.image_headers import TRUSTED as TRUST
 from tensorlake_spark.datasets.types.media.image_headers import pixel_bound as pixel_bound
 from tensorlake_spark.errors import CorruptDataError
 from tensorlake_spark.rows.binary_views import views_of
-from tensorlake_spark.rows.checksum import crc_held
+from tensorlake_spark.rows.checksum import crc32, crc_held
 
 _VIEWED = 4 << 10
 """Bytes of a file, of the mean one, from which a view takes less time than a copy."""
@@ -35,15 +35,16 @@ def are_viewed(nbytes: int, count: int) -> bool:
 
 
 class Pieces(list[bytes]):
-    """Pieces of bytes, with how many bytes they have together.
+    """Pieces of bytes, with how many bytes they have together, and their checksums if `of` was asked for these.
 
     Looking at many pieces takes as long as copying them, so it is done once.
     """
 
     nbytes: int
+    crcs: Array | None = None
 
     @classmethod
-    def of(cls, values: Sequence[Any]) -> Pieces | None:
+    def of(cls, values: Sequence[Any], summed: bool = False) -> Pieces | None:
         """Return values as pieces, None if one is not of type ``bytes``.
 
         Examples
@@ -53,10 +54,12 @@ class Pieces(list[bytes]):
         """
         if isinstance(values, Pieces):
             return values
+        crcs = _crcs_first(values) if summed else None
         if not {*map(type, values)} <= {bytes}:
             return None
         out = cls(values)
         out.nbytes = sum([*map(len, out)])  # faster than without the list
+        out.crcs = crcs
         return out
 
 
@@ -196,7 +199,21 @@ def joined(files: Sequence[bytes | None], place: Place) -> pa.Array:
 
 def crcs_of(values: Sequence[bytes]) -> Array:
     """Return the checksum of each piece of bytes: int64."""
-    return np.fromiter(map(crc_held, values), np.int64, len(values))
+    known = values.crcs if isinstance(values, Pieces) else None
+    return np.fromiter(map(crc_held, values), np.int64, len(values)) if known is None else known
+
+
+def _crcs_first(values: Sequence[Any]) -> Array | None:
+    """Return the checksums of small pieces of bytes, None if they are not small, or something else.
+
+    This reads all bytes in order, which the processor foresees: a look at each piece takes a tenth of the time then.
+    """
+    if not (values and type(values[0]) is bytes and len(values[0]) < _VIEWED):
+        return None
+    try:
+        return np.fromiter(map(crc32, values), np.int64, len(values))
+    except TypeError:  # one is a path, or null
+        return None
 
 
 class Media:

@@ -2,12 +2,13 @@
 
 import io
 import os
+import zlib
 
 import pytest
 
 import tensorlake_spark as tl
 from tensorlake_spark.datasets.types.base import Place
-from tensorlake_spark.datasets.types.media.media_bytes import bytes_of
+from tensorlake_spark.datasets.types.media.media_bytes import Pieces, bytes_of, crcs_of
 
 PLACE = Place("sound", 10)
 
@@ -68,3 +69,17 @@ def test_what_has_no_end_is_not_read(tmp_path):
 def test_a_name_that_no_file_has(name):
     with pytest.raises(tl.InvalidSampleError, match=r"sample 12: .*cannot be read"):
         bytes_of(name, 2, PLACE, "a sound")
+
+
+@pytest.mark.parametrize("size", [0, 1, 4095, 4096, 70_000])
+def test_pieces_have_their_checksums(size):
+    values = [bytes([number]) * (size + number) for number in range(3)]
+    expected = [*map(zlib.crc32, values)]
+    for pieces in (values, Pieces.of(values), Pieces.of(values, summed=True)):
+        assert crcs_of(pieces).tolist() == expected
+
+
+@pytest.mark.parametrize("other", ["a.jpg", None, bytearray(b"abc"), memoryview(b"abc"), 7])
+def test_what_is_not_all_bytes_is_not_pieces(other):
+    assert Pieces.of([b"abc", other], summed=True) is None
+    assert Pieces.of([other, b"abc"], summed=True) is None
