@@ -126,10 +126,11 @@ def beside(
 
 
 def at_once(work: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
-    """Return what `work` returns of each task, which only computes: all at the same time, in `threads`.
+    """Return what `work` returns of each task, which only computes: all at the same time, by the caller and `threads`.
 
-    In a thread of a pool the tasks are done one after the other, because it must not wait for the pool. All have ended
-    when it returns.
+    A thread that has to be woken may come late, so the caller does the first task, and those that nobody has begun when
+    it needs them. In a thread of a pool the tasks are done one after the other, because it must not wait for the pool.
+    All have ended when it returns.
 
     Examples
     --------
@@ -138,7 +139,19 @@ def at_once(work: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Resul
     """
     if len(tasks) < 2 or threading.current_thread().name.startswith("tensorlake"):
         return [work(task) for task in tasks]
-    return [*in_order(work, tasks)]
+    begun = Begun()
+    futures: list[Future[Result]] = []
+    try:
+        for task in tasks[1:]:
+            futures.append(threads().submit(begun.done, work, task))
+        out = [work(tasks[0])]
+        for task, future in zip(tasks[1:], futures, strict=True):
+            out.append(work(task) if future.cancel() else future.result())
+        return out
+    finally:
+        for future in futures:
+            future.cancel()
+        begun.stop()
 
 
 def in_order(work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
@@ -154,18 +167,13 @@ def in_order(work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[
     rest = iter(tasks)
     waiting: deque[Future[Result]] = deque()
     begun = Begun()
-
-    def one(task: Task) -> Result:
-        with begun:
-            return work(task)
-
     try:
         for task in islice(rest, 2 * THREADS):
-            waiting.append(threads().submit(one, task))
+            waiting.append(threads().submit(begun.done, work, task))
         while waiting:
             yield waiting.popleft().result()
             for task in islice(rest, 1):
-                waiting.append(threads().submit(one, task))
+                waiting.append(threads().submit(begun.done, work, task))
     finally:
         for future in waiting:
             future.cancel()
@@ -204,6 +212,11 @@ class Begun:
             self._count -= 1
             if not self._count:
                 self._changed.notify_all()
+
+    def done(self, work: Callable[[Task], Result], task: Task) -> Result:
+        """Return what `work` returns of a task, which is counted."""
+        with self:
+            return work(task)
 
     def stop(self, end: Callable[[], None] | None = None) -> None:
         """Let nothing else begin, and wait for what has begun; `end` is called again and again until it has ended."""

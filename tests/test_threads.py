@@ -173,6 +173,41 @@ def test_what_is_computed_at_once_has_threads_unless_it_is_in_one():
     assert inside[0].startswith("tensorlake")
 
 
+def test_the_caller_does_what_no_thread_has_begun():
+    """A pool that others keep busy, or whose threads are woken late, keeps nobody waiting."""
+    free = threading.Event()
+    others = [threads.threads().submit(free.wait, 60) for _ in range(2 * threads.THREADS)]
+    mine = threading.current_thread().name
+    try:
+        found = threads.at_once(lambda k: (k, threading.current_thread().name), range(3))
+    finally:
+        free.set()
+    assert all(other.result() for other in others)
+    assert found == [(k, mine) for k in range(3)]
+
+
+def test_what_fails_at_once_is_raised_when_all_have_ended():
+    begun, ended = threading.Event(), []
+
+    def work(task):
+        if task == 0:
+            assert begun.wait(60)
+            raise ZeroDivisionError
+        begun.set()
+        try:
+            while True:
+                threads.go_on()
+        except CancelledError:
+            ended.append(task)
+            raise
+
+    with pytest.raises(ZeroDivisionError):
+        threads.at_once(work, [0, 1])
+    assert ended == [1]
+    with pytest.raises(ZeroDivisionError):  # in another thread
+        threads.at_once(lambda k: 1 // (1 - k), [0, 1])
+
+
 def test_what_waits_for_a_store_waits_at_the_same_time():
     """Of columns and of their samples; what is in another pool already goes one after the other."""
     all_there = threading.Barrier(3)

@@ -93,7 +93,6 @@ def spmm(ends: Array, cols: Array, data: Array, dense: Array, out: Array) -> Non
     >>> out
     array([[ 6., 14.]])
     """
-    out[...] = 0
     _rows(fixed(ends, cols.dtype), fixed(cols), fixed(data), fixed(dense), out)
 
 
@@ -101,6 +100,8 @@ def spmm(ends: Array, cols: Array, data: Array, dense: Array, out: Array) -> Non
 def _rows(ends: Array, cols: Array, data: Array, dense: Array, out: Array) -> None:
     for i in range(len(out)):
         row = out[i]
+        for r in range(row.size):
+            row[r] = 0
         for p in range(ends[i], ends[i + 1]):
             value, other = data[p], dense[cols[p]]
             for r in range(row.size):
