@@ -29,18 +29,18 @@ from tensorlake_spark.ops.elements import (
 from tensorlake_spark.ops.lookup import look_up
 from tensorlake_spark.ops.loop_choice import loops_for
 from tensorlake_spark.ops.merging import merge
+from tensorlake_spark.thread_shares import by_parts
 
 Array = np.ndarray[Any, Any]
 Values = tuple[Array, ...]  # one for each output
 Call = Callable[..., Values]
 
 _LOOPS = "tensorlake_spark.ops.element_loops"
-_FLOATS = "fdFD"  # whose product with zeros shows whether they are finite
+_FLOATS = "fdFD"  # that a compiled loop looks at
 
 _AT_ONCE = (
     1 << 16
 )  # elements of a dense operand that are looked at together, so that they stay in the cache
-_DOT = 1 << 13  # of these a product takes one thread
 
 
 def apply(
@@ -311,29 +311,25 @@ def _finite_at(dense: Array, places: Array) -> Array | None:
             found: Array | None = loops.take_finite(flat, places)
             return found
     out = np.empty(len(places), flat.dtype)
-    begin = 0
-    for first in range(0, len(flat), _AT_ONCE):
-        part = flat[first : first + _AT_ONCE]
-        if not _is_finite(part):
-            return None
-        end = begin + int(np.searchsorted(places[begin:], first + len(part)))
-        np.take(part, places[begin:end] - first, out=out[begin:end], mode="clip")
-        begin = end
-    return out
+    wild = []
+
+    def take(here: slice) -> None:
+        part = flat[here]
+        if not wild and not _is_finite(part):
+            wild.append(here)
+        if wild:
+            return
+        first, last = np.searchsorted(places, (here.start, here.stop))
+        np.take(part, places[first:last] - here.start, out=out[first:last], mode="clip")
+
+    by_parts(take, len(flat), _AT_ONCE)
+    return None if wild else out
 
 
 def _is_finite(array: Array) -> bool:
     """Return whether numbers are neither NaN nor infinite, so that zero times each is zero."""
-    if array.dtype.char not in _FLOATS:
-        return array.dtype.kind in "biu" or (
-            array.dtype.kind in "fc" and bool(np.isfinite(array).all())
-        )
-    # The product with zeros is NaN if one is not finite. BLAS makes it as fast as memory is read.
-    real = np.ascontiguousarray(array).view(array.real.dtype)
-    zeros = np.zeros(min(_DOT, len(real)), real.dtype)
-    parts = (real[first : first + _DOT] for first in range(0, len(real), _DOT))
-    with np.errstate(invalid="ignore"):
-        return all(not np.dot(part, zeros[: len(part)]) for part in parts)
+    kind = array.dtype.kind
+    return kind in "biu" or (kind in "fc" and bool(np.isfinite(array).all()))
 
 
 def _masked(

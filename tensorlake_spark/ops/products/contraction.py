@@ -38,6 +38,9 @@ Array = np.ndarray[Any, Any]
 Operand = Elements | Array
 Label = int | str
 
+_PIECE = 4 << 20
+"""Bytes of a dense product that SciPy makes at a time: it copies them, and memory of that size is used again."""
+
 loops_for = partial(loop_choice.loops_for, "tensorlake_spark.ops.products.product_loops")
 """Return the compiled loops of products if one of them runs; it takes its name, the dtype of values, and bytes."""
 
@@ -295,11 +298,14 @@ def _dense_product(x: Elements, rows: list[int], inner: list[int], dense: Array)
     out = np.empty((blocks[-1].rows.stop, *vectors.shape[1:]), dtype)
 
     def put(block: RowBlock) -> None:
-        if loops is None:
-            out[block.rows] = block.matrix @ vectors
-        else:
-            matrix = block.matrix
-            loops.spmm(matrix.indptr, matrix.indices, matrix.data, dense, out[block.rows])
+        matrix, here = block.matrix, out[block.rows]
+        if loops is not None:
+            loops.spmm(matrix.indptr, matrix.indices, matrix.data, dense, here)
+            return
+        step = max(1, len(here) * _PIECE // max(1, here.nbytes))
+        for first in range(0, len(here), step):
+            last = min(first + step, len(here))
+            here[first:last] = rows_of(matrix, first, last) @ vectors
 
     at_once(put, blocks)
     return out
