@@ -128,9 +128,9 @@ def beside(
 def at_once(work: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
     """Return what `work` returns of each task, which only computes: all at the same time, by the caller and `threads`.
 
-    A thread that has to be woken may come late, so the caller does the first task, and those that nobody has begun when
-    it needs them. In a thread of a pool the tasks are done one after the other, because it must not wait for the pool.
-    All have ended when it returns.
+    A thread that has to be woken may come late. So the caller does the first task, and those that nobody has begun when
+    it needs them, unless there are more tasks than processors. In a thread of a pool the tasks are done one after the
+    other, because it must not wait for the pool. All have ended when it returns.
 
     Examples
     --------
@@ -139,6 +139,8 @@ def at_once(work: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Resul
     """
     if len(tasks) < 2 or threading.current_thread().name.startswith("tensorlake"):
         return [work(task) for task in tasks]
+    if len(tasks) > THREADS:
+        return [*in_order(work, tasks)]
     begun = Begun()
     futures: list[Future[Result]] = []
     try:

@@ -179,11 +179,13 @@ def test_the_caller_does_what_no_thread_has_begun():
     others = [threads.threads().submit(free.wait, 60) for _ in range(2 * threads.THREADS)]
     mine = threading.current_thread().name
     try:
-        found = threads.at_once(lambda k: (k, threading.current_thread().name), range(3))
+        found = threads.at_once(
+            lambda k: (k, threading.current_thread().name), range(threads.THREADS)
+        )
     finally:
         free.set()
     assert all(other.result() for other in others)
-    assert found == [(k, mine) for k in range(3)]
+    assert found == [(k, mine) for k in range(threads.THREADS)]
 
 
 def test_what_fails_at_once_is_raised_when_all_have_ended():
