@@ -212,7 +212,7 @@ def _crcs_first(values: Sequence[Any]) -> Array | None:
         return None
     try:
         return np.fromiter(map(crc32, values), np.int64, len(values))
-    except TypeError:  # one is a path, or null
+    except (TypeError, ValueError, BufferError):  # one is a path, null, or an array with gaps
         return None
 
 

@@ -4,6 +4,7 @@ import io
 import os
 import zlib
 
+import numpy as np
 import pytest
 
 import tensorlake_spark as tl
@@ -79,7 +80,13 @@ def test_pieces_have_their_checksums(size):
         assert crcs_of(pieces).tolist() == expected
 
 
-@pytest.mark.parametrize("other", ["a.jpg", None, bytearray(b"abc"), memoryview(b"abc"), 7])
+@pytest.mark.parametrize(
+    "other",
+    [
+        "a.jpg", None, bytearray(b"abc"), memoryview(b"abc"), memoryview(b"abcd")[::2], 7,
+        np.zeros((4, 4), np.uint8)[:, ::2], np.array([None]),
+    ],
+)  # fmt: skip
 def test_what_is_not_all_bytes_is_not_pieces(other):
     assert Pieces.of([b"abc", other], summed=True) is None
     assert Pieces.of([other, b"abc"], summed=True) is None
