@@ -136,8 +136,15 @@ def check(
     """Check a version of a table; see `TensorLake.check`. `run` reads its files; what is mended, is mended here."""
     if digest is not None:
         check_digest(digest, ids)
-    looks = _look(snapshot, _files_of(snapshot, ids), run, digest is not None)
+    hashed = digest is not None
+    places = _files_of(snapshot, ids)
+    looks = _look(snapshot, places, run, hashed)
     stocks = _stocks(looks)
+    if ids is not None and repair and any(stocks[i].is_uncounted for i in ids if i in stocks):
+        # Rows that wrong statistics hide are there: totals without them would make that a loss.
+        rest = sorted(set(_files_of(snapshot, None)).difference(places))
+        looks += [look for look in _look(snapshot, rest, run, hashed) if look.ids & {*ids}]
+        stocks = _stocks(looks)
     if ids is not None:
         for tensor_id in ids:
             if tensor_id not in stocks and all(look.inspection.is_read for look in looks):
@@ -184,6 +191,11 @@ class _Look:
     def path(self) -> str:
         """Path of the file."""
         return self.inspection.path
+
+    @property
+    def ids(self) -> set[str]:
+        """The tensors that have a row in it."""
+        return {*self.parts, *(d.tensor_id for d in self.descriptions)}
 
 
 def _look(snapshot: Snapshot, places: Sequence[int], run: Run, hashed: bool) -> list[_Look]:
@@ -296,8 +308,7 @@ class _Verdict:
         if self.snapshot.kept(look.path) is not None:
             return False
         # Rows may have come or gone after the commit; where the totals of all tensors hold, none has.
-        tensors = {*look.parts, *(d.tensor_id for d in look.descriptions)}
-        wrong = any(p.kind in _NOT_SURE for i in tensors for p in self.problems.get(i, [_UNKNOWN]))
+        wrong = any(p.kind in _NOT_SURE for i in look.ids for p in self.problems.get(i, [_UNKNOWN]))
         return RECORDS not in kinds or not wrong
 
 

@@ -74,6 +74,12 @@ class Stock:
             Totals(),
         )
 
+    @property
+    def is_uncounted(self) -> bool:
+        """Whether the metadata row that holds has other totals than the data rows."""
+        meta = None if self.last is None else self.last.meta
+        return meta is not None and meta.totals != self.totals
+
 
 def check_tensor(snapshot: Snapshot, tensor_id: str, stock: Stock, is_sound: bool) -> list[Problem]:
     """Return what is wrong with a tensor as a whole.

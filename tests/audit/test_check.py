@@ -54,10 +54,10 @@ def kinds(report):
     return sorted({finding.kind for finding in report.findings})
 
 
-def doctor(lake, change):
-    """Change the add actions of the newest commit that has one."""
+def doctor(lake, change, newest=True):
+    """Change the add actions of the newest commit that has one, or of the oldest."""
     forget()
-    for path in sorted(Path(lake.uri, "_delta_log").glob("*.json"), reverse=True):
+    for path in sorted(Path(lake.uri, "_delta_log").glob("*.json"), reverse=newest):
         actions = [json.loads(line) for line in path.read_text().splitlines()]
         if any("add" in action for action in actions):
             for action in actions:
@@ -311,6 +311,19 @@ def test_statistics_that_hide_rows_are_found_and_written_anew(full, x, change):
     np.testing.assert_array_equal(full["x"][:], x)
     assert not full.history().iloc[0]["data_change"]
     assert full.check(repair=True).findings == ()
+
+
+@pytest.mark.local_disk
+def test_a_repair_of_one_tensor_counts_rows_that_wrong_statistics_hide(full, x):
+    full.write("x", x, mode="append")
+    full.write("other", x)
+    doctor(full, wrong_id, newest=False)
+    assert kinds(full.check("x")) == ["gap", "totals"], "the other files are not looked at"
+    report = full.check("x", repair=True)
+    assert [(f.kind, f.repaired) for f in report.findings] == [("statistics", True)]
+    assert (report.files, report.tensors) == (2, 1)
+    assert full.check().findings == ()
+    np.testing.assert_array_equal(full["x"][:], np.concatenate([x, x]))
 
 
 @pytest.mark.local_disk
