@@ -67,6 +67,14 @@ def test_an_empty_key_signs_nothing():
         verify_receipt(RECEIPT.to_json(), b"")
 
 
+@pytest.mark.parametrize("signature", [None, 5, "é", "\ud800"])
+def test_a_signature_that_is_none(signature):
+    said = json.loads(RECEIPT.to_json(b"secret")) | {"signature": signature}
+    assert verify_receipt(json.dumps(said)) == RECEIPT
+    with pytest.raises(tl.CorruptDataError, match="not signed with this key"):
+        verify_receipt(json.dumps(said), b"secret")
+
+
 @pytest.mark.parametrize("key", ["secret", 5])
 def test_a_key_that_is_no_bytes(key):
     with pytest.raises(tl.InvalidOptionError, match=r"the key is of type .*; give bytes"):
@@ -108,6 +116,15 @@ def test_what_is_no_receipt(text):
         verify_receipt(text)
 
 
+def test_what_a_receipt_lacks_is_named():
+    said = json.loads(RECEIPT.to_json())
+    del said["seal"]
+    with pytest.raises(
+        tl.InvalidOptionError, match="no receipt of a purge: it has no 'seal'; give"
+    ):
+        verify_receipt(json.dumps(said))
+
+
 def test_the_documentation_names_the_format_of_new_receipts():
     page = (DOCS / "compliance.md").read_text("utf-8")
     assert f"Receipts have format {RECEIPT.format}," in page
@@ -128,11 +145,17 @@ def test_as_people_read_it():
     assert "1 files deleted (20 bytes), 1 pending" in text
     assert "pending until 2026-04-08T00:00:00+00:00: c.parquet" in text
     assert "cannot be certified: d.parquet: it is torn" in text
+    assert f"digest before {'ab' * 32}\ndigest after {'cd' * 32}\n" in text
+    for name in ("deleted", "pending", "uncertified"):
+        alone = {other: () for other in ("deleted", "pending", "uncertified") if other != name}
+        assert "no file holds anything of it" not in str(replace(RECEIPT, **alone)), name
     assert text.endswith("NOT verified: 1 files are kept by the retention")
     clean = replace(RECEIPT, deleted=(), pending=(), uncertified=(), verified=True, dry_run=True)
     assert str(clean).startswith("dry run: ")
     assert "no file holds anything of it" in str(clean)
     assert str(clean).endswith("\nverified")
+    for samples, said in (("3, 7-9", "samples 3, 7-9 from"), ("", "samples none from")):
+        assert str(replace(RECEIPT, samples=samples)).startswith(f"purge of {said} /data/lake")
 
 
 def test_ranges():
