@@ -361,9 +361,12 @@ class _Rows:
 def _path_of(path: Any) -> str:
     """Return a path as text. `open` takes a number for an open file, and closes it: 1 is the standard output."""
     try:
-        return os.fsdecode(path)
-    except TypeError:
-        raise InvalidOptionError(f"path={path!r:.80} is no path of a file") from None
+        text = os.fsdecode(path)
+        if b"\0" not in os.fsencode(text):
+            return text
+    except (TypeError, UnicodeEncodeError):
+        pass
+    raise InvalidOptionError(f"path={path!r:.80} is no path of a file")
 
 
 def _array(column: pa.ChunkedArray) -> pa.Array:

@@ -226,7 +226,7 @@ def test_a_file_that_is_no_digest(full, tmp_path):
 
 def test_what_is_no_path(full, tmp_path):
     with open(tmp_path / "other", "wb") as other:  # a number was taken for an open file, and closed
-        for path in (other.fileno(), None, np.int64(other.fileno())):
+        for path in (other.fileno(), None, np.int64(other.fileno()), "a\0b", b"\0", "\ud800"):
             for call in (tl.Digest.load, full.digest().save):
                 with pytest.raises(tl.InvalidOptionError, match="is no path of a file"):
                     call(path)
