@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 from tensorlake_spark.audit.check_tensor import DESCRIBED, Problem, Stock, check_tensor
 from tensorlake_spark.audit.digest import Digest
 from tensorlake_spark.audit.digest_difference import check_digest, differences
-from tensorlake_spark.audit.hashing import leaves_of_rows
+from tensorlake_spark.audit.hashing import distrust, leaves_of_rows
 from tensorlake_spark.audit.inventory import Description, Part, RowFault, take_stock
 from tensorlake_spark.audit.repair import count_anew, write_anew
 from tensorlake_spark.delta.files import catalog
@@ -152,7 +152,8 @@ def check(
         stocks = {tensor_id: stock for tensor_id, stock in stocks.items() if tensor_id in ids}
     findings = _Verdict(snapshot, looks, stocks).findings(repair)
     if digest is not None:
-        leaves = pa.concat_tables([LEAVES.empty_table(), *(look.leaves for look in looks)])
+        leaves = _leaves(looks)
+        distrust(snapshot, _leaves(look for look in looks if look.is_sound))
         wrong = differences(digest, Digest.of(leaves, snapshot), ids)
         findings += [Finding("digest", each.place, each.text) for each in wrong]
     if ids is None:
@@ -197,6 +198,11 @@ class _Look:
         """The tensors that have a row in it."""
         return {*self.parts, *(d.tensor_id for d in self.descriptions)}
 
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing is wrong with the file, and none of its rows."""
+        return not self.faults and not self.inspection.faults
+
 
 def _look(snapshot: Snapshot, places: Sequence[int], run: Run, hashed: bool) -> list[_Look]:
     """Read files, and return what each has shown; with the digests of its rows if they are asked for."""
@@ -224,6 +230,10 @@ def _look_at(snapshot: Snapshot, hashed: bool, path: str) -> _Look:
 
     inspection = inspect_file(snapshot, path, visit)
     return _Look(inspection, parts, descriptions, faults, pa.concat_tables(leaves))
+
+
+def _leaves(looks: Iterable[_Look]) -> pa.Table:
+    return pa.concat_tables([LEAVES.empty_table(), *(look.leaves for look in looks)])
 
 
 def _stocks(looks: Sequence[_Look]) -> dict[str, Stock]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tensorlake_spark.audit.digest import Digest
@@ -111,6 +112,35 @@ def forget(snapshot: Snapshot) -> None:
     digest_file.forget(snapshot)
     if known is not None and known[0] == snapshot.table_id:
         remember(snapshot, digest_file.live(snapshot, known[1]))
+
+
+def distrust(snapshot: Snapshot, leaves: pa.Table) -> None:
+    """Forget digests of files that have others, such as those that were made while a file was damaged.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The version.
+    leaves : pyarrow.Table
+        Digests of all live rows of some sound files, just made.
+    """
+    _known.pop(snapshot.storage.uri, None)
+    kept = digest_file.load(snapshot)
+    have = _by_file(_there(snapshot, kept))
+    wrong = [path for path, said in _by_file(leaves).items() if have.get(path, said) != said]
+    if wrong:
+        is_wrong = pc.is_in(kept["path"], pa.array(wrong))
+        digest_file.save(snapshot, kept.filter(pc.invert(is_wrong)))
+        if snapshot.has_successor():
+            forget(Snapshot.open(snapshot.storage))
+
+
+def _by_file(leaves: pa.Table) -> dict[str, list[bytes]]:
+    """Return the digests of rows by file, in their order."""
+    out: dict[str, list[bytes]] = {}
+    for path, digest in zip(leaves["path"].to_pylist(), leaves["digest"].to_pylist(), strict=True):
+        out.setdefault(path, []).append(digest)
+    return out
 
 
 def _known_leaves(snapshot: Snapshot) -> pa.Table:

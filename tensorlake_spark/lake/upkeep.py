@@ -237,7 +237,8 @@ class Upkeep(Table):
           other writers may be at work.
 
         - With a `digest` that was made before: that the rows hold what they held then. All is hashed anew, and
-          a finding of kind ``digest`` names the file, the row group, the row and the box that differ first.
+          a finding of kind ``digest`` names the file, the row group, the row and the box that differ first. What
+          `digest` keeps of a sound file and does not fit it is dropped.
 
         Elements are decoded only where boxes of a sparse tensor overlap.
 

@@ -105,6 +105,31 @@ def test_files_that_another_program_wrote(lake):
     assert lake.digest() == before
 
 
+@pytest.mark.local_disk
+def test_digests_of_a_damaged_file_are_forgotten_when_it_is_brought_back(lake):
+    x = np.random.default_rng(0).integers(0, 2**31, (6, 90))
+    lake.write("x", x, block_shape=(1, 90), codec="raw")
+    lake.write("y", -x)
+    path = next(p for p in Path(lake.uri).glob("*.parquet") if x[3].tobytes() in p.read_bytes())
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(x[3].tobytes(), x[4].tobytes()))
+    damaged = lake.digest()
+    forget()
+    assert not lake.check(digest=damaged).ok
+    assert lake.digest() == damaged, "of a file that is damaged, what is kept stays"
+    path.write_bytes(whole)
+    assert lake.digest() == damaged, "and is not read again"
+    assert not lake.check("y", digest=damaged).findings
+    assert [f.kind for f in lake.check(digest=damaged).findings] == ["digest"]
+    sound = lake.digest()
+    assert sound != damaged
+    assert sound.hashed == len(whole)
+    assert sound["y"] == damaged["y"]
+    assert lake.check(digest=sound).ok
+    forget()
+    assert (lake.digest(), lake.digest().hashed) == (sound, 0)
+
+
 @pytest.mark.both_stores
 def test_only_what_is_new_is_read(lake):
     fill(lake)
