@@ -134,6 +134,7 @@ def check(
     digest: Digest | str | None = None,
 ) -> CheckReport:
     """Check a version of a table; see `TensorLake.check`. `run` reads its files; what is mended, is mended here."""
+    ids = None if ids is None else [*dict.fromkeys(ids)]  # one that is named twice is checked once
     if digest is not None:
         check_digest(digest, ids)
     hashed = digest is not None

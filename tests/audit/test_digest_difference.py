@@ -100,6 +100,7 @@ def test_the_first_of_several_is_named_and_the_others_are_counted(full):
         place, text = one(full, digest)
         assert "box [3:4, 0:400]" in place
         assert text.endswith(f", and {more} more boxes of this tensor differ")
+    assert found(full, digest, ["a", "a"]) == found(full, digest, "a")
     full["b"][0, 0] = 1
     assert [re.search(r"tensor '.'", f.place)[0] for f in found(full, digest)] == [
         "tensor 'a'",
