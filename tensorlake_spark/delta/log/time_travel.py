@@ -202,4 +202,9 @@ def not_opened(storage: Storage, error: Exception) -> FormatError:
             f"{LAST_CHECKPOINT} names a checkpoint that is not there, or not whole; delete that file, for a log can do "
             "without it"
         )
+    elif "Parquet error" in said:
+        said = (
+            f"a checkpoint in _delta_log is damaged ({said}); bring it back from a backup, or delete it and "
+            f"{LAST_CHECKPOINT} if the log has all commits from version 0 on"
+        )
     return FormatError(f"the table at {storage.uri} cannot be opened: {said}")

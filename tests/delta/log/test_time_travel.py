@@ -75,3 +75,20 @@ def test_a_version_is_a_whole_number(lake, x):
         tl.InvalidOptionError, match=r"version=1\.5 is neither a whole number nor a tag"
     ):
         tl.open(lake.uri, version=1.5)
+
+
+@pytest.mark.local_disk
+def test_a_checkpoint_that_is_damaged_is_told_with_what_helps(lake, x):
+    for _ in range(11):
+        lake.write("x", x, mode="append")
+    log = Path(lake.uri, "_delta_log")
+    (checkpoint,) = log.glob("*.checkpoint.parquet")
+    os.truncate(checkpoint, checkpoint.stat().st_size // 2)
+    with pytest.raises(tl.FormatError, match="checkpoint in _delta_log is damaged .* all commits"):
+        tl.open(lake.uri).check()
+    checkpoint.unlink()
+    with pytest.raises(tl.FormatError, match="_last_checkpoint names a checkpoint that is not"):
+        tl.open(lake.uri).check()
+    Path(log, "_last_checkpoint").unlink()
+    assert tl.open(lake.uri).check().findings == ()
+    np.testing.assert_array_equal(tl.open(lake.uri)["x"][:], np.concatenate([x] * 11))
