@@ -453,6 +453,18 @@ def test_rows_that_are_there_twice_overlap_and_stay(full):
 
 
 @pytest.mark.local_disk
+def test_totals_are_counted_anew_whatever_else_a_count_mends(full, x):
+    row = data_rows(rows_of(full)).slice(1, 1)
+    deltalake.DeltaTable(full.uri).delete("id = 'x' AND (lo.d0 = 8 OR lo.d0 = 16)")
+    append_plain(full, with_column(row, "seq", [20]))
+    report = full.check(repair=True)
+    assert kinds(report) == ["gap", "order", "totals"]
+    assert report.ok
+    assert full.check().findings == ()
+    np.testing.assert_array_equal(full["x"][:], np.where(np.arange(64)[:, None] // 8 == 2, 0, x))
+
+
+@pytest.mark.local_disk
 def test_rows_added_to_a_sparse_tensor_with_plain_delta_are_counted_anew(lake):
     first = tl.SparseTensor([[1], [2]], [5.0], (64, 64))
     second = tl.SparseTensor([[40], [40]], [7.0], (64, 64))
@@ -643,16 +655,20 @@ def test_other_tensors_of_the_same_file_are_left_out(full, x):
 
 
 @pytest.mark.local_disk
-def test_many_findings_are_told_in_few_lines(lake):
-    lake.write("x", np.arange(400).reshape(40, 10), block_shape=(1, 10), codec="raw")
+@pytest.mark.parametrize(
+    ("count", "last"),
+    [(10, "checksum"), (11, "and 1 more of this kind"), (40, "and 30 more of this kind")],
+)
+def test_many_findings_are_told_in_few_lines(lake, count, last):
+    lake.write("x", np.arange(400).reshape(40, 10)[:count], block_shape=(1, 10), codec="raw")
     path = only_file(lake)
     table = pq.read_table(path)
     values = [v and v[:-1] + b"\xff" for v in table["values"].to_pylist()]
     pq.write_table(with_column(table, "values", values), path)
     report = lake.check()
     rows = [f for f in report.findings if f.kind == "row"]
-    assert len(rows) == 11
-    assert rows[-1].text == "and 30 more of this kind"
+    assert len(rows) == min(count, 11)
+    assert last in rows[-1].text
 
 
 def test_a_change_of_another_writer_meanwhile_is_not_counted_over(full, x, monkeypatch):
