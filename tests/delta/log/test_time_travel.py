@@ -84,7 +84,7 @@ def test_a_checkpoint_that_is_damaged_is_told_with_what_helps(lake, x):
     log = Path(lake.uri, "_delta_log")
     (checkpoint,) = log.glob("*.checkpoint.parquet")
     os.truncate(checkpoint, checkpoint.stat().st_size // 2)
-    with pytest.raises(tl.FormatError, match="checkpoint in _delta_log is damaged .* all commits"):
+    with pytest.raises(tl.FormatError, match=r"checkpoint in _delta_log is damaged .* all commits"):
         tl.open(lake.uri).check()
     checkpoint.unlink()
     with pytest.raises(tl.FormatError, match="_last_checkpoint names a checkpoint that is not"):
