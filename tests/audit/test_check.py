@@ -453,6 +453,19 @@ def test_rows_that_are_there_twice_overlap_and_stay(full):
 
 
 @pytest.mark.local_disk
+def test_totals_are_not_counted_anew_where_a_file_has_lost_rows(full):
+    def one_more(add, stats):
+        stats["numRecords"] += 1
+
+    deltalake.DeltaTable(full.uri).delete("id = 'x' AND lo.d0 = 8")
+    doctor(full, one_more)
+    for repair in (False, True):
+        report = full.check(repair=repair)
+        assert kinds(report) == ["gap", "records", "totals"]
+        assert not any(f.repaired for f in report.findings)
+
+
+@pytest.mark.local_disk
 def test_totals_are_counted_anew_whatever_else_a_count_mends(full, x):
     row = data_rows(rows_of(full)).slice(1, 1)
     deltalake.DeltaTable(full.uri).delete("id = 'x' AND (lo.d0 = 8 OR lo.d0 = 16)")
@@ -652,6 +665,12 @@ def test_other_tensors_of_the_same_file_are_left_out(full, x):
     full.optimize()
     assert len(live(full)) == 1
     assert (full.check("x").tensors, full.check(["x", "y"]).tensors) == (1, 2)
+
+
+def test_each_tensor_has_findings_of_its_own_in_short():
+    places = [f"tensor {name!r}, row {n}" for name in "ab" for n in range(11)]
+    short = check.in_short([check.Finding("row", place, "") for place in places])
+    assert [f.place for f in short] == places[:10] + places[11:21] + ["tensor 'a'", "tensor 'b'"]
 
 
 @pytest.mark.local_disk
