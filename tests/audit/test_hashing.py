@@ -238,6 +238,7 @@ def test_rows_that_a_deletion_vector_hides_do_not_count(spark, lake):
     assert "digest" not in {finding.kind for finding in report.findings}
     (finding,) = (f for f in lake.check(digest=whole).findings if f.kind == "digest")
     assert "box [1:2, 0:100]" in finding.place
+    assert lake.digest().hashed == 0, "what is kept of hidden rows is no contradiction"
 
 
 @pytest.mark.local_disk
