@@ -251,7 +251,8 @@ class Upkeep(Table):
         Parameters
         ----------
         ids : str or sequence of str, optional
-            Only these tensors, in the files that the log's statistics name for them.
+            Only these tensors, in the files that the log's statistics name for them. With `repair`, and where totals
+            differ, in all files: statistics may be wrong.
         repair : bool
             Repair what needs no guess, each by a commit of its own. Totals are counted anew, if all rows are sound
             and all files exist; they are wrong after rows were added or deleted with plain Delta. Files are
