@@ -311,7 +311,7 @@ def _finite_at(dense: Array, places: Array) -> Array | None:
             found: Array | None = loops.take_finite(flat, places)
             return found
     out = np.empty(len(places), flat.dtype)
-    wild = []
+    wild: list[slice] = []
 
     def take(here: slice) -> None:
         part = flat[here]
