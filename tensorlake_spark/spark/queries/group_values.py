@@ -98,8 +98,13 @@ def by_names(select: Any, text_of: Callable[[Any], str]) -> None:
         if is_distinct or (is_sub_query(item.this) and select.args.get("group") is not None)
     }
 
+    names = {item.alias.casefold() for item in select.expressions}
+
     def named(node: Any) -> Any:
         if isinstance(node, (exp.Order, exp.Ordered, exp.Having, exp.Literal, exp.Alias)):
+            return node
+        is_name = isinstance(node, exp.Column) and not node.table and node.name.casefold() in names
+        if is_name and node.find_ancestor(exp.Order) is not None:  # a name, and then a column
             return node
         alias = known.get(text_of(_bare(node)))
         return node if alias is None else exp.column(exp.to_identifier(alias, quoted=True))

@@ -44,7 +44,9 @@ def check_aggregate(sql: str, node: Any, resolve: Resolve, parameters: Mapping[s
         )  # fmt: skip
 
 
-def check_places(sql: str, select: Any, resolve: Resolve, parameters: Mapping[str, Any]) -> None:
+def check_places(
+    sql: str, select: Any, resolve: Resolve, in_order: Resolve, parameters: Mapping[str, Any]
+) -> None:
     """Refuse what clauses of a SELECT cannot take: tensors, numbers of columns that are not there, other limits.
 
     Parameters
@@ -53,8 +55,8 @@ def check_places(sql: str, select: Any, resolve: Resolve, parameters: Mapping[st
         The text.
     select : sqlglot Select
         Its items have names, and nothing is rewritten.
-    resolve, parameters
-        As for `kind_of`; columns may be items too.
+    resolve, in_order, parameters
+        As for `kind_of`. In ORDER BY, the names of items come before those of columns.
 
     Raises
     ------
@@ -74,7 +76,7 @@ def check_places(sql: str, select: Any, resolve: Resolve, parameters: Mapping[st
                 continue
             if is_distinct and key == "order":
                 _check_selected(sql, value, names)
-            if _is_tensor(value, resolve, parameters):
+            if _is_tensor(value, in_order if key == "order" else resolve, parameters):
                 raise _not_a_value(sql, value, said)
     for key in _CONDITIONS:
         clause = select.args.get(key)

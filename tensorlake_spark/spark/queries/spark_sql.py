@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -19,6 +19,7 @@ from tensorlake_spark.query.language.listed_values import constant, with_listed
 from tensorlake_spark.query.language.mistakes import mistake, no_value, span_of
 from tensorlake_spark.query.planning.select_text import distinct_names
 from tensorlake_spark.spark.queries.divisions import like_numpy
+from tensorlake_spark.spark.queries.group_orders import put_around, with_keys
 from tensorlake_spark.spark.queries.group_values import (
     by_names,
     collect,
@@ -131,14 +132,20 @@ class SparkPrinter:
         by_names(node, same)
         check_keys(self.sql, node, same)
         ordered = {name.casefold(): kind for name, kind in out.items()}
-        check_places(self.sql, node, self._resolver(scopes, ordered), self.parameters)
+        outside = {name: _after(kind) for name, kind in out.items()}
+        orders = [tables.behind(node.expressions, outside), *outer]
+        resolvers = self._resolver(scopes, ordered), self._resolver(orders)
+        check_places(self.sql, node, *resolvers, self.parameters)
+        has_keys = with_keys(node)
         for key, value in list(node.args.items()):
             if key in ("with", "with_", "from", "from_") or value is None:
                 continue
-            seen = scopes
+            if key == "order" and has_keys:
+                continue  # only names are left
+            seen = orders if key == "order" else scopes
             if key == "order" and node.args.get("distinct") is not None:
                 seen = [only(Table(out)), *outer]  # what DISTINCT has left
-            resolve = self._resolver(seen, ordered if key in ("order", "having") else {})
+            resolve = self._resolver(seen, ordered if key == "having" else {})
             values = value if isinstance(value, list) else [value]
             new = [
                 self._rewritten(one, resolve, seen) if isinstance(one, exp.Expression) else one
@@ -147,9 +154,11 @@ class SparkPrinter:
             if key == "joins":
                 continue  # rewritten in their places, for their tables are done
             node.set(key, new if isinstance(value, list) else new[0])
+        if has_keys:
+            put_around(node, [*out])
         if node.args.get("distinct") is not None:
             self._compare(node, Table(out))
-        return Table({name: _after(kind) for name, kind in out.items()})
+        return Table(outside)
 
     def _compare(self, node: Any, table: Table) -> None:
         """Give tensors of a query, which is rewritten, the same bytes where they are equal: Spark compares bytes."""
@@ -216,7 +225,7 @@ class SparkPrinter:
         for item in node.expressions:
             star = item.this if isinstance(item, exp.Column) else item
             if isinstance(star, exp.Star):
-                items += self._starred(item, star, scopes[0], used)
+                items += starred(self.sql, item, star, scopes[0], used)
                 continue
             if isinstance(item, exp.Alias):
                 items.append(item)
@@ -232,21 +241,6 @@ class SparkPrinter:
             if item.alias != name:
                 item.set("alias", exp.to_identifier(name, quoted=True))
         node.set("expressions", items)
-
-    def _starred(self, item: Any, star: Any, tables: Tables, used: set[str]) -> Iterator[Any]:
-        gone = star.args.get("except_") or star.args.get("except") or []
-        without = {one.name.replace(".", "/").casefold() for one in gone}
-        seen: set[str] = set()
-        for alias, table in starred(self.sql, item, tables):
-            for name in table.columns:
-                folded = name.casefold()
-                if name in table.hidden or folded in without or (folded in used and folded in seen):
-                    continue
-                seen.add(folded)
-                column = exp.column(exp.to_identifier(name, quoted=True))
-                if alias and folded not in used:
-                    column.set("table", exp.to_identifier(alias, quoted=True))
-                yield exp.alias_(column, name, quoted=True)
 
     def _put_in_aliases(self, node: Any, scopes: list[Tables], aliases: dict[str, Any]) -> None:
         """Put the expressions of aliases in the places where Spark knows only columns."""

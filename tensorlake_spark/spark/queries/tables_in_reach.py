@@ -75,12 +75,38 @@ class Tables(dict[str, Table]):
         Columns that USING or NATURAL make one of two.
     unseen : set of str
         Aliases of tables that only a condition of a join can name, as of SEMI JOIN.
+    given : Table
+        What a SELECT gives under names that come before those of columns, as in ORDER BY.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.merged: set[str] = set()
         self.unseen: set[str] = set()
+        self.given = Table({})
+
+    def behind(self, items: Sequence[Any], kinds: Columns) -> Tables:
+        """Return the same tables as ORDER BY sees them.
+
+        Parameters
+        ----------
+        items : sequence of sqlglot Alias
+            What the SELECT gives.
+        kinds : dict of str to Kind
+            What they are, by their names.
+        """
+        out = Tables()
+        out.update(self)
+        out.merged, out.unseen = self.merged, self.unseen
+        out.given = Table({one.alias: kinds[one.alias] for one in items if not self._has(one)})
+        return out
+
+    def _has(self, item: Any) -> bool:
+        """Whether an item is the column that its name means without it."""
+        found = self.having([item.alias])
+        if len(found) != 1 or not isinstance(item.this, exp.Column):
+            return False
+        return self.having([part.name for part in item.this.parts]) == found
 
     def add(self, sql: str, alias: str, table: Table, join: Any = None) -> None:
         """Add a table, and what its join says of columns.
@@ -107,6 +133,9 @@ class Tables(dict[str, Table]):
 
     def having(self, parts: Sequence[str]) -> list[tuple[str, Table, str]]:
         """Return the aliases and tables that have a column, and its name there."""
+        item = self.given.find(parts[0]) if len(parts) == 1 else None
+        if item is not None:
+            return [("", self.given, item)]
         if len(parts) > 1 and parts[0].casefold() in self:
             alias = parts[0].casefold()
             name = self[alias].find("/".join(parts[1:]))
@@ -153,14 +182,40 @@ def renaming(view: str, before: Mapping[str, str]) -> Any:
     return exp.select(*columns).from_(exp.to_table(view))
 
 
-def starred(sql: str, item: Any, tables: Tables) -> list[tuple[str, Table]]:
-    """Return the tables of which ``*`` or ``table.*`` means the columns, with their aliases.
+def starred(sql: str, item: Any, star: Any, tables: Tables, used: set[str]) -> Iterator[Any]:
+    """Yield the columns that ``*`` or ``table.*`` means, under their names.
+
+    Parameters
+    ----------
+    sql : str
+        The text, for messages.
+    item, star : sqlglot expression
+        What the SELECT has, and the star in it.
+    tables : Tables
+    used : set of str
+        Columns of USING, which are there once.
 
     Raises
     ------
     InvalidQueryError
         If there is no such table; it may be a group of columns.
     """
+    gone = star.args.get("except_") or star.args.get("except") or []
+    without = {one.name.replace(".", "/").casefold() for one in gone}
+    seen: set[str] = set()
+    for alias, table in _meant(sql, item, tables):
+        for name in table.columns:
+            folded = name.casefold()
+            if name in table.hidden or folded in without or (folded in used and folded in seen):
+                continue
+            seen.add(folded)
+            column = exp.column(exp.to_identifier(name, quoted=True))
+            if alias and folded not in used:
+                column.set("table", exp.to_identifier(alias, quoted=True))
+            yield exp.alias_(column, name, quoted=True)
+
+
+def _meant(sql: str, item: Any, tables: Tables) -> list[tuple[str, Table]]:
     wanted = item.table if isinstance(item, exp.Column) else None
     found = [one for one in tables.items() if wanted is None or one[0] == wanted.casefold()]
     if not found and wanted is not None:

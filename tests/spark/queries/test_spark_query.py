@@ -273,6 +273,24 @@ def test_orders_and_limits(spark, ds):
     same(spark, "SELECT w FROM ds WHERE label > :n ORDER BY sid DESC", True, {"n": 1}, ds=ds)
 
 
+NAMED = [
+    "SELECT array_mean(x) AS x, sid FROM ds WHERE x IS NOT NULL ORDER BY x",
+    "SELECT -label AS X, sid FROM ds ORDER BY x, sid DESC LIMIT 5",
+    "SELECT label AS image, sid FROM ds ORDER BY -image + 1, sid",
+    "SELECT -label AS x, sid FROM ds WHERE x IS NOT NULL ORDER BY ds.x[0], x",
+    "SELECT max(w) AS x, label FROM ds GROUP BY label HAVING count(*) > 1 ORDER BY x DESC",
+    "SELECT DISTINCT label AS x FROM ds ORDER BY x DESC",
+    "SELECT DISTINCT label AS l, sid AS label FROM ds ORDER BY label DESC",
+    "SELECT q.x FROM (SELECT sid % 7 AS x, sid FROM ds ORDER BY x, sid LIMIT 3) AS q",
+    "SELECT x, -sid AS s FROM ds WHERE x IS NOT NULL ORDER BY x[0], s",
+]
+
+
+@pytest.mark.parametrize("sql", NAMED)
+def test_a_name_of_the_select_comes_before_a_column_in_order_by(spark, ds, sql):
+    assert same(spark, sql, " AS q" not in sql, ds=ds)
+
+
 def test_arranged_and_drawn(spark, ds):
     sql = "SELECT label, w FROM ds ORDER BY sid ARRANGE BY label"
     same(spark, sql, True, ds=ds)
