@@ -61,6 +61,7 @@ class TensorDialect(Dialect):
     """
 
     NULL_ORDERING = "nulls_are_last"
+    CONCAT_WS_COALESCE = True  # it passes nulls by, as in DuckDB and Spark
 
     def tokenize(self, sql: str, *args: Any, **options: Any) -> list[Token]:
         """Return the tokens of a text.

@@ -18,6 +18,12 @@ NOT_SELECTED = (
 )
 """What is wrong with such an order, with the name of a column in it, and what can be done."""
 
+NO_FILTER = (
+    "{} of tensors takes no FILTER",
+    "write its condition in WHERE, or in what picks, as in arg_max(x, CASE WHEN label > 0 THEN score END)",
+)
+"""What is wrong with the FILTER of an aggregate, with its name, and what can be done."""
+
 
 def mistake(sql: str, place: Any, message: str, remedy: str = "") -> InvalidQueryError:
     """Return the error for a mistake in a query.

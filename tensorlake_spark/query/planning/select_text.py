@@ -10,6 +10,7 @@ from sqlglot import exp
 from tensorlake_spark.errors import did_you_mean
 from tensorlake_spark.query.functions.expressions import text_of
 from tensorlake_spark.query.functions.registry import AGGREGATES
+from tensorlake_spark.query.language.mistakes import NO_FILTER
 from tensorlake_spark.query.planning.names import Scope, columns_name, stored_node
 from tensorlake_spark.query.planning.plan import Relation
 from tensorlake_spark.query.planning.tensor_work import ARRAY, SCALAR, children, kind_of
@@ -291,12 +292,16 @@ class SelectText:
                 inner = one.this
                 if isinstance(inner, exp.Distinct):
                     inner = inner.expressions[0]
-                if not isinstance(inner, exp.Expression) or isinstance(
-                    one, (exp.ArrayAgg, *PICKING)
+                takes_tensors = isinstance(one, (exp.ArrayAgg, *PICKING))
+                if not isinstance(inner, exp.Expression) or (
+                    takes_tensors and not isinstance(one.parent, exp.Filter)
                 ):
                     continue
                 if kind_of(inner, self.parameters) == ARRAY and not self._may_be_number(inner):
                     name = one.sql_name().lower()
+                    if takes_tensors:
+                        said, remedy = NO_FILTER
+                        raise self.planner.mistake(one, said.format(name), remedy)
                     raise self.planner.mistake(
                         one, f"{name} takes a value a row, and this is a tensor a row",
                         "reduce each tensor first, as array_mean(x) or array_max(x) does",

@@ -142,7 +142,7 @@ def item_kind(node: Any, resolve: Resolve, parameters: Mapping[str, Any]) -> Kin
     [Kind(name='array', ndim=3, form=None, collected=True, listed=False), Kind(name='array', ndim=2, form=None, \
 collected=False, listed=False), Kind(name='scalar', ndim=None, form=None, collected=False, listed=False)]
     """
-    while isinstance(node, (exp.Alias, exp.Paren)):
+    while isinstance(node, (exp.Alias, exp.Paren, exp.Filter)):
         node = node.this
     inner = list_of(node)
     if inner is not None:
@@ -156,7 +156,12 @@ collected=False, listed=False), Kind(name='scalar', ndim=None, form=None, collec
     return kind_of(node, resolve, parameters)
 
 
-def collected(value: Any, keys: Sequence[Any]) -> Any:
+def kept_where(aggregate: Any, where: Any) -> Any:
+    """Return an aggregate of the rows that fit a condition, of all rows if that is None."""
+    return aggregate if where is None else exp.Filter(this=aggregate, expression=where)
+
+
+def collected(value: Any, keys: Sequence[Any], where: Any = None) -> Any:
     """Return the call that collects a value of each row of a group, nulls too, in the order of some keys.
 
     Parameters
@@ -165,12 +170,14 @@ def collected(value: Any, keys: Sequence[Any]) -> Any:
         As Spark has it.
     keys : sequence of sqlglot expression
         The sids of the rows; without them the order is Spark's.
+    where : sqlglot Where, optional
+        Leaves rows out.
     """
     fields: list[Any] = []
     for number, key in enumerate(keys):
         fields += [exp.Literal.string(f"k{number}"), key]
     row = _call("named_struct", *fields, exp.Literal.string("v"), value)
-    rows = _call("collect_list", row)
+    rows = kept_where(_call("collect_list", row), where)
     if keys:
         rows = _call("array_sort", rows)
     field = exp.Lambda(this=exp.column("v", table="r"), expressions=[exp.to_identifier("r")])

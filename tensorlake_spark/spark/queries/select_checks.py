@@ -10,8 +10,8 @@ from sqlglot import exp
 
 from tensorlake_spark.errors import InvalidQueryError
 from tensorlake_spark.query.functions.tree_names import name_of, text_of
-from tensorlake_spark.query.language.mistakes import NOT_SELECTED, mistake, place_named
-from tensorlake_spark.spark.queries.group_values import PICKING, is_sub_query
+from tensorlake_spark.query.language.mistakes import NO_FILTER, NOT_SELECTED, mistake, place_named
+from tensorlake_spark.spark.queries.group_values import PICKING, is_sub_query, list_of
 from tensorlake_spark.spark.queries.result_kinds import ARRAY, Resolve, kind_of
 
 _REDUCE = "reduce it, as array_mean(x), any(x) or all(x) do, or choose an element"
@@ -21,7 +21,8 @@ _LIMITS = ("limit", "offset")
 
 
 def check_aggregate(sql: str, node: Any, resolve: Resolve, parameters: Mapping[str, Any]) -> None:
-    """Refuse an aggregate of tensors, which Spark would compare by their bytes, and one that picks several values.
+    """Refuse an aggregate of tensors, which Spark would compare by their bytes, one that picks several values, and a
+    FILTER of tensors that are collected.
 
     Raises
     ------
@@ -34,6 +35,10 @@ def check_aggregate(sql: str, node: Any, resolve: Resolve, parameters: Mapping[s
             "number the rows by row_number() OVER (PARTITION BY ... ORDER BY ...) in a query in brackets, and keep the "
             "first ones",
         )  # fmt: skip
+    listed = list_of(node.this) if isinstance(node, exp.Filter) else None
+    if listed is not None and _is_tensor(listed, resolve, parameters):
+        said, remedy = NO_FILTER
+        raise mistake(sql, node.this, said.format("array_agg"), remedy)
     if not isinstance(node, exp.AggFunc) or isinstance(node, (exp.ArrayAgg, exp.Count, *PICKING)):
         return
     inner = node.this.expressions[0] if isinstance(node.this, exp.Distinct) else node.this

@@ -26,6 +26,7 @@ from tensorlake_spark.spark.queries.group_values import (
     collected,
     is_grouped,
     item_kind,
+    kept_where,
     list_of,
     passing_nulls,
 )
@@ -311,10 +312,11 @@ class SparkPrinter:
         if isinstance(node, exp.Table):
             return node
         node = as_in(self.sql, node)
-        inner = list_of(node)
-        if inner is not None:
-            return self._list(inner, resolve, scopes)
         check_aggregate(self.sql, node, resolve, self.parameters)
+        where = node.expression if isinstance(node, exp.Filter) else None
+        inner = list_of(node if where is None else node.this)
+        if inner is not None:
+            return self._list(inner, where, resolve, scopes)
         kind = kind_of(node, resolve, self.parameters)
         if isinstance(node, exp.Alias):
             node.set("this", self._rewritten(node.this, resolve, scopes))
@@ -340,18 +342,19 @@ class SparkPrinter:
             return with_nulls(node)
         return passing_nulls(like_numpy(node))
 
-    def _list(self, inner: Any, resolve: Any, scopes: list[Tables]) -> Any:
+    def _list(self, inner: Any, where: Any, resolve: Any, scopes: list[Tables]) -> Any:
         """Return what collects a group: tensors in the order of their samples, as do all lists of that group."""
         is_tensor = kind_of(inner, resolve, self.parameters).name != SCALAR
         value = self._rewritten(inner, resolve, scopes)
+        where = None if where is None else self._rewritten(where, resolve, scopes)
         if not is_tensor:
-            return exp.ArrayAgg(this=value)
+            return kept_where(exp.ArrayAgg(this=value), where)
         keys = [
             exp.column(SID, table=exp.to_identifier(alias, quoted=True))
             for alias, table in scopes[0].items()
             if SID in table.hidden
         ]
-        return collected(value, keys)
+        return collected(value, keys, where)
 
     def _same(self, scopes: list[Tables], node: Any) -> str:
         """Return the same text for parts of a SELECT that mean the same."""

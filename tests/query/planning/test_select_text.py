@@ -97,3 +97,26 @@ def test_what_is_computed_of_elements_of_tensors_is_aggregated(tmp_path, what, w
         len(ds.query("SELECT sum(x[0:2] + 1) AS v FROM dataset"))
     with pytest.raises(tl.InvalidQueryError, match="this is a tensor a row"):
         ds.query("SELECT sum(x[0] + x) AS v FROM dataset")
+
+
+@pytest.mark.parametrize("item", ["any_value(emb)", "arg_max(emb, sid)", "array_agg(emb)"])
+def test_a_filter_of_tensors_is_refused_with_what_can_be_done(shapes, item):
+    name = item.partition("(")[0]
+    said = rf"^{name} of tensors takes no FILTER; write its condition in WHERE.*line 1, column"
+    with pytest.raises(tl.InvalidQueryError, match=said):
+        shapes.ds.query(f"SELECT {item} FILTER (WHERE sid > 5) AS y FROM dataset")
+    kept = shapes.ds.query(
+        "SELECT arg_max(emb, CASE WHEN sid < 5 THEN sid END) AS y, "
+        "array_agg(array_max(emb)) FILTER (WHERE sid < 3) AS tops FROM dataset"
+    )[0]
+    assert kept["y"].tolist() == shapes.ds["emb"][4].tolist()
+    assert len(kept["tops"]) == 3
+
+
+def test_texts_are_joined_with_and_without_nulls():
+    texts = pa.table({"a": ["x", None], "b": ["y", "z"]})
+    sql = "SELECT concat_ws('-', a, NULL, b) AS c, concat(a, b) AS d, a || b AS e FROM t"
+    assert [[*row.values()] for row in tl.query(sql, t=texts)] == [
+        ["x-y", "xy", "xy"],
+        ["z", None, None],
+    ]

@@ -25,6 +25,7 @@ SAME = [
     "SELECT max(x) AS m FROM dataset",
     "SELECT sum(DISTINCT x) AS m FROM dataset",
     "SELECT label FROM dataset GROUP BY label HAVING avg(x) > 1",
+    "SELECT array_agg(x) FILTER (WHERE label > 0) AS y FROM dataset",
     "SELECT label FROM dataset ORDER BY 2",
     "SELECT label FROM dataset GROUP BY 5",
     "SELECT label FROM dataset LIMIT 'x'",

@@ -286,6 +286,14 @@ NAMED = [
 ]
 
 
+def test_texts_are_joined_with_and_without_nulls(spark, ds):
+    sql = "SELECT concat_ws('-', w, NULL, label) AS a, concat(w, label) AS b, w || label AS c FROM ds ORDER BY sid"
+    found = query(spark, sql, ds=ds).collect()
+    assert [[*row.values()] for row in tl.query(sql, ds=ds)] == [[*row] for row in found]
+    assert [*found[0]] == ["0.0-0", "0.00", "0.00"]
+    assert [*found[2]] == ["3", None, None]
+
+
 @pytest.mark.parametrize("sql", NAMED)
 def test_a_name_of_the_select_comes_before_a_column_in_order_by(spark, ds, sql):
     assert same(spark, sql, " AS q" not in sql, ds=ds)
@@ -338,6 +346,9 @@ GROUPS = [
     "GROUP BY none ORDER BY none",
     "SELECT count(*) AS n, any_value(x) AS y, arg_max(w, -sid) AS z, any_value(w) FILTER (WHERE sid IN (3, 4)) AS u FROM ds "
     "WHERE sid IN (3, 4) OR sid = 5",
+    "SELECT label, list(array_max(x)) FILTER (WHERE sid > 5) AS tops, array_agg(x[0]) FILTER (WHERE array_mean(x) > 0.4) AS y "
+    "FROM ds WHERE sid <> 5 GROUP BY label ORDER BY label",
+    "SELECT label, arg_max(x, CASE WHEN sid > 5 THEN w END) AS y FROM ds GROUP BY label ORDER BY label",
     "SELECT array_mean(x) > 0.5 AS high, count(*) AS n FROM ds WHERE x IS NOT NULL GROUP BY array_mean(x) > 0.5 ORDER BY high",
     "SELECT label, array_mean(v) AS m, shape(v) AS s FROM (SELECT label, x AS v FROM ds WHERE sid > 5 GROUP BY label) AS q "
     "ORDER BY label",
