@@ -1,14 +1,15 @@
-"""Columns of Arrow's extension types, such as its tensors, as columns of what is in them."""
+"""Columns of Arrow's extension types, such as its tensors, and of runs, as columns of what is in them."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 
 def plain_column(column: pa.Array | pa.ChunkedArray) -> Any:
-    """Return a column without Arrow's extension type: its storage would lose the shape of a tensor.
+    """Return a column without Arrow's extension type, whose storage would lose the shape of a tensor, or its runs.
 
     Returns
     -------
@@ -24,6 +25,8 @@ def plain_column(column: pa.Array | pa.ChunkedArray) -> Any:
     (3, 2, 4)
     """
     kind = column.type
+    if pa.types.is_run_end_encoded(kind):
+        return plain_column(_without_runs(column))
     if not isinstance(kind, pa.BaseExtensionType):
         return column
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
@@ -39,6 +42,18 @@ def plain_column(column: pa.Array | pa.ChunkedArray) -> Any:
 def axes_of(kind: pa.FixedShapeTensorType) -> list[int]:
     """Return which axis of the stored elements each axis of a tensor is."""
     return list(kind.permutation or range(len(kind.shape)))
+
+
+def _without_runs(column: Any) -> Any:
+    """Return what is in runs of equal values; Arrow's own function does not take those of dictionaries."""
+    if isinstance(column, pa.ChunkedArray):
+        parts = [_without_runs(chunk) for chunk in column.chunks]
+        return pa.chunked_array(parts, None if parts else column.type.value_type)
+    values = column.values
+    for view, plain in ((pa.string_view(), pa.string()), (pa.binary_view(), pa.binary())):
+        values = values.cast(plain) if values.type.equals(view) else values  # Arrow takes none
+    places = np.arange(column.offset, column.offset + len(column))
+    return values.take(pa.array(np.searchsorted(column.run_ends.to_numpy(), places, "right")))
 
 
 def _arrays(tensors: Any) -> Any:

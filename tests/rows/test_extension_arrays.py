@@ -1,5 +1,6 @@
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import tensorlake_spark as tl
@@ -45,6 +46,31 @@ def test_other_extensions_are_what_is_stored():
     assert plain_column(pa.chunked_array([flags])).to_pylist() == [True, None, False]
     plain = pa.array([1])
     assert plain_column(plain) is plain
+
+
+@pytest.mark.parametrize("ends", [pa.int16(), pa.int32(), pa.int64()])
+@pytest.mark.parametrize("places", [slice(None), slice(1, 3), slice(3, None), slice(2, 2)])
+def test_runs_are_what_they_repeat(ends, places):
+    values = pa.array([1, 1, None, None, 4, 4])
+    column = pc.run_end_encode(values, run_end_type=ends)[places]
+    assert plain_column(column).equals(values[places])
+    assert plain_column(pa.chunked_array([column, column])).to_pylist() == 2 * (
+        values[places].to_pylist()
+    )
+    assert len(plain_column(pa.chunked_array([], column.type))) == 0
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.dictionary(pa.int8(), pa.string()), None])
+def test_runs_are_taken_by_a_dataset(tmp_path, kind):
+    texts = pa.array(["a", "b", None])
+    texts = texts if kind is None else texts.cast(kind)
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3, 5]), texts)
+    ds = tl.dataset(tmp_path / "ds", {"text": "string", "g/n": "int32"})
+    numbers = pc.run_end_encode(pa.array([7, 7, 7, None, 8], pa.int32()))
+    ds.extend(pa.table({"text": runs, "g": pa.StructArray.from_arrays([numbers], ["n"])}))
+    ds.extend({"text": runs[1:3], "g/n": numbers[3:]})
+    assert list(ds["text"]) == ["a", "a", "b", None, None, "a", "b"]
+    assert list(ds["g/n"]) == [7, 7, 7, None, 8, None, 8]
 
 
 @pytest.mark.parametrize("how", ["table", "dict", "stream", "group"])
