@@ -80,6 +80,8 @@ class Mnist(SampleSource):
                     f"{self.folder.at(labels)} has {known} labels, and {images} beside it {count} images; they do not "
                     "belong together, or one of them is damaged"
                 )
+            if not count:  # no piece would find bytes behind the header
+                idx_array(self.folder, images, 0, 0)
             mark = self.folder.mark((images, labels))
             for first in range(0, count, _SAMPLES):
                 last = min(first + _SAMPLES, count)
@@ -181,7 +183,13 @@ def idx_header(stream: IO[bytes], where: str) -> tuple[np.dtype[Any], tuple[int,
 
 
 def idx_array(folder: Folder, name: str, first: int, last: int) -> np.ndarray:
-    """Return the elements [first, last) along the first axis of an idx file; fewer where the file breaks off."""
+    """Return the elements [first, last) along the first axis of an idx file; fewer where the file breaks off.
+
+    Raises
+    ------
+    InvalidSampleError
+        If the file cannot be unpacked, has fewer elements, or more bytes than its header says.
+    """
     where = folder.at(name)
     with folder.open_unpacked(name) as stream:
         dtype, shape = idx_header(stream, where)
@@ -196,10 +204,17 @@ def idx_array(folder: Folder, name: str, first: int, last: int) -> np.ndarray:
         try:
             stream.seek(first * each, 1)
             data = stream.read((last - first) * each)
+            more = len(stream.read(1 << 20)) if last == shape[0] else 0
         except (EOFError, OSError, zlib.error) as error:
             raise damaged(where, "the file cannot be unpacked", error) from error
         if last == shape[0]:
             check_end(stream, where)
+    if more:  # its header, or what follows, is that of another file
+        raise InvalidSampleError(
+            f"{where}: the header says {shape} of {dtype.name}, which are {shape[0] * each} bytes, and "
+            f"{'at least ' if more == 1 << 20 else ''}{shape[0] * each + more} follow it; get the file again, or give "
+            "the one that belongs to this header"
+        )
     count = len(data) // each if each else last - first
     return np.frombuffer(data, dtype, count * (each // dtype.itemsize)).reshape(count, *shape[1:])
 

@@ -78,6 +78,39 @@ def test_a_packed_file_is_compared_with_its_checksum(made, read_all, name, spoil
         read_all(source_of(made[0]))
 
 
+@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.parametrize(("name", "size"), [("images-idx3", 60), ("labels-idx1", 5)])
+def test_bytes_behind_the_last_element_are_told(made, read_all, name, size, is_packed):
+    """The header was believed, though the file may be that of other samples."""
+    plain = made[0] / f"train-{name}-ubyte"
+    packed = made[0] / f"{plain.name}.gz"
+    data = plain.read_bytes() if plain.exists() else gzip.decompress(packed.read_bytes())
+    plain.unlink(missing_ok=True)
+    packed.unlink(missing_ok=True)
+    data += bytes(7)
+    (packed if is_packed else plain).write_bytes(gzip.compress(data) if is_packed else data)
+    said = (
+        rf"train-{name}-ubyte.*which are {size} bytes, and {size + 7} follow it; get the file again"
+    )
+    names = list("abcdefghij")
+    with pytest.raises(InvalidSampleError, match=said):
+        read_all(source_of(made[0], classes=names))
+    bad = []
+    left = read_all(source_of(made[0], classes=names), bad.append)
+    assert [sample["split"] for sample in left] == ["test"] * 3
+    assert len(bad) == 1
+
+
+def test_bytes_behind_a_header_of_no_images_are_told(made, read_all):
+    (made[0] / "train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx(np.zeros(0, np.uint8))))
+    images = made[0] / "train-images-idx3-ubyte"
+    images.write_bytes(idx(np.zeros((0, 4, 3), np.uint8)))
+    assert len(read_all(source_of(made[0]))) == 3
+    images.write_bytes(images.read_bytes() + bytes(12))
+    with pytest.raises(InvalidSampleError, match="which are 0 bytes, and 12 follow it"):
+        source_of(made[0]).pieces()
+
+
 def test_a_header_of_impossible_size_takes_no_memory(made, read_all):
     head = struct.pack(">BBBB3I", 0, 0, 8, 3, 5, 1 << 31, 1 << 31)
     (made[0] / "train-images-idx3-ubyte").write_bytes(head)
