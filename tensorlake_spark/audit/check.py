@@ -29,8 +29,10 @@ from tensorlake_spark.delta.files.inspection import (
 )
 from tensorlake_spark.delta.files.runner import Run, run_here
 from tensorlake_spark.delta.files.table_folder import listing, named
+from tensorlake_spark.delta.log.actions import EMPTY_COMMIT, empty_commits
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store import staging
+from tensorlake_spark.delta.store.storage import reaching
 from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.layouts.coding.chain import UPGRADE
 
@@ -52,10 +54,11 @@ class Finding:
     Attributes
     ----------
     kind : str
-        Of a file ``missing``, ``file`` (it cannot be read), ``size``, ``records``, ``statistics``; ``row``;
-        of a tensor ``metadata``, ``seq``, ``order``, ``totals``, ``overlap``, ``duplicate``, ``gap``; the notices
-        ``described``, ``orphan`` and ``staging``; ``digest``, what differs from a digest. Of a dataset ``value``,
-        ``sid``, ``pin``, ``apart``, ``tiles`` and ``lineage``, and the notice ``source``, see `Dataset.check`.
+        Of a commit ``log``; of a file ``missing``, ``file`` (it cannot be read), ``size``, ``records``,
+        ``statistics``; ``row``; of a tensor ``metadata``, ``seq``, ``order``, ``totals``, ``overlap``, ``duplicate``,
+        ``gap``; the notices ``described``, ``orphan`` and ``staging``; ``digest``, what differs from a digest. Of a
+        dataset ``value``, ``sid``, ``pin``, ``apart``, ``tiles`` and ``lineage``, and the notice ``source``, see
+        `Dataset.check`.
     place : str
         The file, or the tensor and the box.
     text : str
@@ -151,7 +154,9 @@ def check(
             if tensor_id not in stocks and all(look.inspection.is_read for look in looks):
                 catalog.get(snapshot, tensor_id)  # raises, with the nearest names
         stocks = {tensor_id: stock for tensor_id, stock in stocks.items() if tensor_id in ids}
-    findings = _Verdict(snapshot, looks, stocks).findings(repair)
+    emptied = of_log(snapshot)
+    # Totals without the rows of such a commit would make them a loss.
+    findings = emptied + _Verdict(snapshot, looks, stocks).findings(repair and not emptied)
     if digest is not None:
         leaves = _leaves(looks)
         distrust(snapshot, _leaves(look for look in looks if look.is_sound))
@@ -327,6 +332,13 @@ _OF_THE_LOG = {SIZE, RECORDS, STATISTICS}
 _COUNTED = {"totals", "order", "gap"}
 _NOT_SURE = {"totals", "seq", "order", "metadata"}
 _UNKNOWN = Problem("metadata", "", "")
+
+
+def of_log(snapshot: Snapshot) -> list[Finding]:
+    """Return what is wrong with the commits of a table, which readers of Delta pass by."""
+    text = f"it has no bytes, as after a power failure, so that what it said is not seen; {EMPTY_COMMIT}"
+    with reaching(snapshot.storage):
+        return [Finding("log", path, text) for path in empty_commits(snapshot.storage)]
 
 
 def left_over(snapshot: Snapshot, vacuum: str = "lake.vacuum()") -> list[Finding]:

@@ -885,3 +885,31 @@ def test_texts_of_users_in_files_that_deltalake_wrote_again_are_no_damage(full):
     report = full.check()
     assert report.ok
     assert report.rows == table.to_pyarrow_dataset().count_rows()
+
+
+def test_an_emptied_commit_is_told_and_nothing_is_counted_out(full, x):
+    """Readers of Delta pass it by, and the rows that it added are not seen."""
+    full.write("x", x[:8], mode="append")
+    name = sorted(Path(full.uri, "_delta_log").glob("*.json"))[-1]
+    text = name.read_bytes()
+    files = {*Path(full.uri).glob("*.parquet")}
+    name.write_bytes(b"")
+    forget()
+    for repair in (False, True):
+        for ids in (None, "x"):
+            report = tl.open(full.uri).check(ids, repair=repair)
+            assert not report.ok
+            (finding,) = [f for f in report.findings if f.kind == "log"]
+            assert finding.place == f"_delta_log/{name.name}"
+            assert "it has no bytes, as after a power failure" in finding.text
+            assert not any(f.repaired for f in report.findings)
+    with pytest.raises(tl.FormatError, match=f"{name.name} of .* nothing was deleted"):
+        tl.open(full.uri).vacuum(0)
+    assert {*Path(full.uri).glob("*.parquet")} == files
+    name.write_bytes(text)
+    forget()
+    assert tl.open(full.uri).check().ok
+    assert len(tl.open(full.uri)["x"]) == 72
+    (name.parent / f"{len([*name.parent.glob('*.json')]):020}.json").write_text('{"commitInfo":{}}')
+    forget()
+    assert tl.open(full.uri).check().ok, "a commit that says nothing was given up"

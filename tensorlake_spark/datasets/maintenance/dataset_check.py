@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from tensorlake_spark.audit import check as lake_check
-from tensorlake_spark.audit.check import CheckReport, Finding, in_short, left_over
+from tensorlake_spark.audit.check import CheckReport, Finding, in_short, left_over, of_log
 from tensorlake_spark.datasets.apart.inner_tables import (
     TENSORS_FOLDER,
     folder_of,
@@ -91,7 +91,7 @@ def check(snapshot: Snapshot, deep: bool = False, run: Run = run_here) -> CheckR
     parts = _Parts(snapshot, schema, np.unique(sids), deep, run)
     findings += parts.check([tiled for look in looks for tiled in look.tiled])
     findings += parts_left(snapshot)
-    findings += left_over(snapshot, "ds.vacuum()")
+    findings += of_log(snapshot) + left_over(snapshot, "ds.vacuum()")
     inspected = [*looks, *parts.looks]
     return CheckReport(
         snapshot.storage.uri,

@@ -318,3 +318,18 @@ def test_many_findings_of_one_kind_are_told_in_short(tmp_path):
     assert not report.ok
     assert len(report.findings) == 11
     assert "more of this kind" in report.findings[-1].text
+
+
+def test_an_emptied_commit_is_told(tmp_path):
+    ds = tl.dataset(tmp_path / "ds", {"i": "int64"})
+    ds.extend({"i": [1, 2]})
+    ds.extend({"i": [3]})
+    name = sorted(Path(ds.uri, "_delta_log").glob("*.json"))[-1]
+    name.write_bytes(b"")
+    forget()
+    found = tl.dataset(ds.uri, create=False)
+    report = found.check()
+    assert [f.place for f in report.findings if f.kind == "log"] == [f"_delta_log/{name.name}"]
+    assert not report.ok
+    with pytest.raises(tl.FormatError, match="nothing was deleted"):
+        found.vacuum(0)
