@@ -89,7 +89,10 @@ def test_work_whose_future_nobody_has_is_waited_for_or_does_not_begin(monkeypatc
         assert len(done) == seen
 
 
-def test_long_work_ends_early_once_nobody_takes_its_results():
+@pytest.mark.parametrize(
+    "run", [lambda *what: list(threads.in_order(*what)), threads.at_once], ids=["in_order", "at_once"]
+)  # fmt: skip
+def test_long_work_ends_early_once_nobody_takes_its_results(run):
     begun, ended, other = threading.Event(), [], threading.Event()
 
     def work(task):
@@ -107,7 +110,7 @@ def test_long_work_ends_early_once_nobody_takes_its_results():
     guard = threading.Timer(60, other.set)
     guard.start()
     with pytest.raises(ZeroDivisionError):
-        list(threads.in_order(work, [0, 1]))
+        run(work, [0, 1])
     guard.cancel()
     assert ended == [1]
     threads.go_on()  # outside of such work it does nothing
@@ -188,25 +191,8 @@ def test_the_caller_does_what_no_thread_has_begun():
     assert found == [(k, mine) for k in range(threads.THREADS)]
 
 
-def test_what_fails_at_once_is_raised_when_all_have_ended():
-    begun, ended = threading.Event(), []
-
-    def work(task):
-        if task == 0:
-            assert begun.wait(60)
-            raise ZeroDivisionError
-        begun.set()
-        try:
-            while True:
-                threads.go_on()
-        except CancelledError:
-            ended.append(task)
-            raise
-
+def test_what_fails_at_once_in_another_thread_is_raised():
     with pytest.raises(ZeroDivisionError):
-        threads.at_once(work, [0, 1])
-    assert ended == [1]
-    with pytest.raises(ZeroDivisionError):  # in another thread
         threads.at_once(lambda k: 1 // (1 - k), [0, 1])
 
 
