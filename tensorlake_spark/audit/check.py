@@ -28,11 +28,9 @@ from tensorlake_spark.delta.files.inspection import (
     inspect_file,
 )
 from tensorlake_spark.delta.files.runner import Run, run_here
-from tensorlake_spark.delta.files.table_folder import listing, named
-from tensorlake_spark.delta.log.actions import EMPTY_COMMIT, empty_commits
+from tensorlake_spark.delta.files.table_folder import LOG, empty_commits, everything, listing, named
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store import staging
-from tensorlake_spark.delta.store.storage import reaching
 from tensorlake_spark.indexing.read_plan import size_text
 from tensorlake_spark.layouts.coding.chain import UPGRADE
 
@@ -336,9 +334,8 @@ _UNKNOWN = Problem("metadata", "", "")
 
 def of_log(snapshot: Snapshot) -> list[Finding]:
     """Return what is wrong with the commits of a table, which readers of Delta pass by."""
-    text = f"it has no bytes, as after a power failure, so that what it said is not seen; {EMPTY_COMMIT}"
-    with reaching(snapshot.storage):
-        return [Finding("log", path, text) for path in empty_commits(snapshot.storage)]
+    emptied = empty_commits(everything(snapshot.storage, LOG))
+    return [Finding("log", path, text) for path, text in emptied.items()]
 
 
 def left_over(snapshot: Snapshot, vacuum: str = "lake.vacuum()") -> list[Finding]:

@@ -15,9 +15,14 @@ from urllib.parse import unquote
 
 from tensorlake_spark.delta.files import catalog_file, digest_file
 from tensorlake_spark.delta.files.runner import Run, run_here
-from tensorlake_spark.delta.files.table_folder import everything, inner_tables, vacuumed
+from tensorlake_spark.delta.files.table_folder import (
+    empty_commits,
+    everything,
+    inner_tables,
+    vacuumed,
+)
 from tensorlake_spark.delta.log import direct_commit
-from tensorlake_spark.delta.log.actions import EMPTY_COMMIT, LOG, empty_commits
+from tensorlake_spark.delta.log.actions import LOG
 from tensorlake_spark.delta.log.replaying.past_files import past_files
 from tensorlake_spark.delta.log.requirements import VACUUM_CHECK
 from tensorlake_spark.delta.log.snapshot import Snapshot
@@ -95,13 +100,8 @@ def vacuum(
         snapshot.check_writable()
     _ = snapshot.files  # refuses names by which deltalake would not know a live file, and delete it
     files = everything(storage)
-    with reaching(storage):
-        emptied = empty_commits(storage)
-    if emptied:
-        raise FormatError(
-            f"{emptied[0]} of {storage.uri} has no bytes, as after a power failure; nothing was deleted, for files "
-            f"that it added look as if nobody needed them: {EMPTY_COMMIT}"
-        )
+    for path, text in empty_commits(files).items():
+        raise FormatError(f"nothing was deleted in {storage.uri}, because of {path}: {text}")
     inner = inner_tables(files)
     vectors = "deletionVectors" in snapshot.reader_features
     kept = _kept(snapshot, keep)

@@ -903,7 +903,8 @@ def test_an_emptied_commit_is_told_and_nothing_is_counted_out(full, x):
             assert finding.place == f"_delta_log/{name.name}"
             assert "it has no bytes, as after a power failure" in finding.text
             assert not any(f.repaired for f in report.findings)
-    with pytest.raises(tl.FormatError, match=f"{name.name} of .* nothing was deleted"):
+    said = f"nothing was deleted in .* because of _delta_log/{name.name}: it has no bytes"
+    with pytest.raises(tl.FormatError, match=said):
         tl.open(full.uri).vacuum(0)
     assert {*Path(full.uri).glob("*.parquet")} == files
     name.write_bytes(text)

@@ -111,12 +111,12 @@ def inner_tables(files: list[StoredFile]) -> tuple[str, ...]:
     return tuple(sorted({f"{folder}/" for folder, found, _ in parts if found}))
 
 
-def everything(storage: Storage) -> list[StoredFile]:
-    """Return all files in a table's folder by path, those of other tables in it, too."""
+def everything(storage: Storage, under: str = "") -> list[StoredFile]:
+    """Return all files in a table's folder, or under a folder in it, by path, those of other tables in it, too."""
     filesystem, base = storage.place
     with reaching(storage):
         found = filesystem.get_file_info(
-            pafs.FileSelector(base, allow_not_found=True, recursive=True)
+            pafs.FileSelector(f"{base}/{under}".rstrip("/"), allow_not_found=True, recursive=True)
         )
     files = [
         StoredFile(str(info.path)[len(base) :].lstrip("/"), int(info.size), info.mtime)
@@ -124,6 +124,30 @@ def everything(storage: Storage) -> list[StoredFile]:
         if info.is_file
     ]
     return sorted(files, key=lambda file: file.path)
+
+
+def empty_commits(files: list[StoredFile]) -> dict[str, str]:
+    """Return the paths of commits without a byte, such as a power failure leaves, each with what is wrong and helps.
+
+    No writer commits nothing at all. Readers of Delta pass such a commit by: what it added is not seen, and looks as if
+    nobody needed it.
+
+    Parameters
+    ----------
+    files : list of StoredFile
+        As `listing` or `everything` returned them, those under ``_delta_log/`` at least.
+
+    Examples
+    --------
+    >>> now = dt.datetime.now(dt.timezone.utc)
+    >>> [*empty_commits([StoredFile("_delta_log/00000000000000000007.json", 0, now)])]
+    ['_delta_log/00000000000000000007.json']
+    """
+    text = (
+        "it has no bytes, as after a power failure, so that what it said is not seen; bring it back from a backup, or "
+        'give up what it said, by writing the line {"commitInfo":{}} into it'
+    )
+    return {f.path: text for f in files if not f.size and actions.COMMIT.fullmatch(f.path)}
 
 
 def named(storage: Storage, files: list[StoredFile]) -> dict[str, Naming]:

@@ -127,19 +127,6 @@ def log_files(storage: Storage) -> list[pafs.FileInfo]:
     return list(filesystem.get_file_info(where))
 
 
-def empty_commits(storage: Storage) -> list[str]:
-    """Return the paths of commits without a byte, such as a power failure leaves; no writer commits nothing at all.
-
-    Readers of Delta pass them by: what they added is not seen, and looks as if nobody needed it.
-    """
-    paths = (f"{LOG}/{info.base_name}" for info in log_files(storage) if info.size == 0)
-    return sorted(path for path in paths if COMMIT.fullmatch(path))
-
-
-EMPTY_COMMIT = 'bring it back from a backup; or give up what it said, by writing the line {"commitInfo":{}} into it'
-"""What helps against an empty commit."""
-
-
 def commit_times(storage: Storage) -> dict[int, int]:
     """Return, by version, when each commit that the log still has was written, in milliseconds since 1970.
 
