@@ -115,7 +115,8 @@ def open_inspected(snapshot: Snapshot, out: Inspection) -> pq.ParquetFile | None
     out.nbytes = int(info.size)
     size = int(snapshot.files.size[place])
     if info.size != size:
-        out.faults.append(Fault(SIZE, f"the file has {info.size} bytes, the log says {size}"))
+        text = f"the file has {info.size} bytes, the log says {size}: it is not the one that was committed"
+        out.faults.append(Fault(SIZE, f"{text}; restore the file from a backup"))
     try:
         with reading(storage, path):
             return storage.open_parquet(path, read_footer(storage, path))
