@@ -26,6 +26,7 @@ caller would expect::
     |-- FormatError(ValueError)                the table is not ours, or newer than this package
     |   `-- UnsupportedFeatureError(NotImplementedError)   a Delta table feature that we cannot read or write
     |-- StorageError(OSError)                  the store refused a request, or does not answer
+    |   `-- DeniedStorageError(PermissionError)   this user may not read or write a file or folder
     |-- CorruptDataError(OSError)              stored bytes are not what was written
     |   |-- MissingDataError(FileNotFoundError)   a data file of the log is gone
     |   `-- ChangedLinkError                   what a link points to is not what was linked
@@ -148,6 +149,10 @@ class StorageError(TensorLakeError, OSError):
     """The store refused a request (credentials, no such bucket, a full disk) or did not answer."""
 
 
+class DeniedStorageError(StorageError, PermissionError):
+    """This user may not read or write a file or a folder."""
+
+
 class CorruptDataError(TensorLakeError, OSError):
     """Stored bytes are not what was written: a checksum or totals do not fit, or a file is truncated."""
 
@@ -199,6 +204,26 @@ def outrun(
     ConcurrentWriteError('other writers of /lake won 60 times in a row; nothing was committed, try again later')
     """
     return ConcurrentWriteError(f"other writers of {table} won {attempts} times in a row; {left}")
+
+
+def storage_error(said: str, cause: BaseException) -> StorageError:
+    """Return the error for what a store refused: of a kind of its own if this user may not do it.
+
+    Examples
+    --------
+    >>> storage_error("x cannot be read", PermissionError(13, "Permission denied"))
+    DeniedStorageError('x cannot be read')
+    >>> storage_error("x cannot be read", OSError(5, "Input/output error"))
+    StorageError('x cannot be read')
+    """
+    return (DeniedStorageError if is_denied(cause) else StorageError)(said)
+
+
+def is_denied(error: BaseException) -> bool:
+    """Whether an error tells that this user may not read or write something."""
+    return isinstance(error, PermissionError) or "Permission denied" in str(
+        error
+    )  # deltalake's is text
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -31,6 +31,7 @@ TREE = {
     "FormatError": ValueError,
     "UnsupportedFeatureError": NotImplementedError,
     "StorageError": OSError,
+    "DeniedStorageError": PermissionError,
     "CorruptDataError": OSError,
     "MissingDataError": FileNotFoundError,
     "ChangedLinkError": OSError,

@@ -18,9 +18,9 @@ from tensorlake_spark.delta.store.storage import put_file
 from tensorlake_spark.errors import (
     CorruptDataError,
     InvalidOptionError,
-    StorageError,
     TensorNotFoundError,
     did_you_mean,
+    storage_error,
 )
 from tensorlake_spark.layouts.verification import box_text
 from tensorlake_spark.rows.row_digest import (
@@ -228,9 +228,10 @@ class Digest(DigestNode):
         try:
             put_file(os.path.realpath(path), data)  # of a link, what it leads to
         except OSError as error:
-            raise StorageError(
+            raise storage_error(
                 f"the digest cannot be written to {path}: {error.strerror}; name a file in a folder that is there, has "
-                "space left, and may be written"
+                "space left, and may be written",
+                error,
             ) from error
 
     @classmethod

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from tensorlake_spark.datasets.links.link_facts import LinkFacts
 from tensorlake_spark.datasets.links.link_rules import LinkRules
 from tensorlake_spark.datasets.types.link_url import LinkUrl
-from tensorlake_spark.errors import ForbiddenLinkError, MissingLinkError, StorageError
+from tensorlake_spark.errors import ForbiddenLinkError, MissingLinkError, storage_error
 
 Check = Callable[[LinkFacts], None]
 
@@ -57,8 +57,8 @@ def _opened(link: LinkUrl, rules: LinkRules) -> Iterator[int]:
     except (FileNotFoundError, NotADirectoryError):
         raise MissingLinkError(f"there is no file at the link {link.shown}") from None
     except OSError as error:
-        raise StorageError(
-            f"the file at the link {link.shown} cannot be read: {error.strerror}"
+        raise storage_error(
+            f"the file at the link {link.shown} cannot be read: {error.strerror}", error
         ) from error
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

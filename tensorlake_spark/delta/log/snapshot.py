@@ -38,13 +38,14 @@ from tensorlake_spark.delta.log.requirements import SAMPLES, TENSORS
 from tensorlake_spark.delta.log.time_travel import as_number, as_time, not_opened, travel
 from tensorlake_spark.delta.store.memory_maps.mapped_files import MappedFiles
 from tensorlake_spark.delta.store.ranges import ANY_SIZE, Remote
-from tensorlake_spark.delta.store.storage import Storage, is_denied, listed, reaching
+from tensorlake_spark.delta.store.storage import Storage, listed, reaching
 from tensorlake_spark.errors import (
     FormatError,
     InvalidOptionError,
     TableNotFoundError,
     TensorLakeError,
     UnsupportedFeatureError,
+    is_denied,
 )
 from tensorlake_spark.rows.row import SCHEMA
 

@@ -13,8 +13,8 @@ from deltalake.exceptions import TableNotFoundError as DeltaTableNotFound
 
 from tensorlake_spark.delta.log.requirements import SAMPLES, TENSORS, kind_of
 from tensorlake_spark.delta.log.time_travel import as_time, not_opened, travel
-from tensorlake_spark.delta.store.storage import Storage, is_denied, reaching
-from tensorlake_spark.errors import TableNotFoundError
+from tensorlake_spark.delta.store.storage import Storage, reaching
+from tensorlake_spark.errors import TableNotFoundError, is_denied
 from tensorlake_spark.rows.row import SCHEMA
 
 

@@ -42,6 +42,8 @@ from tensorlake_spark.errors import (
     StorageError,
     TensorLakeError,
     check_text,
+    is_denied,
+    storage_error,
 )
 
 T = TypeVar("T")
@@ -375,18 +377,15 @@ def refusal(storage: Storage, error: Exception) -> StorageError:
         said += "; an endpoint that begins with http:// needs the option AWS_ALLOW_HTTP='true'"
     if "ExpiredToken" in said or "HTTP status 400" in said:  # pyarrow does not always say the first
         said += "; temporary credentials may have expired: open the lake with new ones"
-    return StorageError(f"the store of {storage.uri} refused a request, or does not answer: {said}")
+    return storage_error(
+        f"the store of {storage.uri} refused a request, or does not answer: {said}", error
+    )
 
 
 def is_full(error: BaseException) -> bool:
     """Whether an error tells that a disk has no space left, or none for this user."""
     said = str(error)
     return "No space left on device" in said or "Disk quota exceeded" in said
-
-
-def is_denied(error: BaseException) -> bool:
-    """Whether an error tells that this user may not read or write something."""
-    return "Permission denied" in str(error)
 
 
 def is_refusal(error: BaseException) -> bool:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tensorlake_spark.errors import InvalidOptionError, StorageError
+from tensorlake_spark.errors import InvalidOptionError, storage_error
 
 MARK = "tensorlake-cache.txt"
 """Lies in every folder of a cache."""
@@ -61,9 +61,10 @@ class CacheFolder:
                     now = self._make_room(0)
                 self._set_size(now)
         except OSError as error:
-            raise StorageError(
+            raise storage_error(
                 f"cache={str(self.path)!r} cannot be used: {error.strerror or error}; name a folder on a local disk "
-                "that this user may write, or leave cache out"
+                "that this user may write, or leave cache out",
+                error,
             ) from error
 
     def claim(self) -> None:

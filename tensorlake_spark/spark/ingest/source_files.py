@@ -17,7 +17,7 @@ from typing import IO, Any, Protocol, TypeVar, cast
 import pyarrow.fs as pafs
 
 from tensorlake_spark.delta.store.storage import Storage, is_refusal, reaching, refusal
-from tensorlake_spark.errors import InvalidOptionError, StorageError
+from tensorlake_spark.errors import InvalidOptionError, StorageError, storage_error
 from tensorlake_spark.spark.cluster.s3a import completed
 
 T = TypeVar("T")
@@ -81,9 +81,10 @@ class _Disk:
 
 
 def _unread(error: OSError) -> None:
-    raise StorageError(
+    raise storage_error(
         f"the source folder {error.filename} cannot be read: {error.strerror}; let this user read it, or name the "
-        "files and folders to take"
+        "files and folders to take",
+        error,
     ) from error
 
 

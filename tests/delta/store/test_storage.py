@@ -12,6 +12,7 @@ from deltalake.exceptions import DeltaError
 
 import tensorlake_spark as tl
 from tensorlake_spark.delta.store.storage import Storage, _s3, listed, reaching, refusal
+from tensorlake_spark.errors import DeniedStorageError, StorageError
 
 
 @pytest.mark.parametrize("name", ["a b", "ü", "a+b", "50%", "a?b#c"])
@@ -191,14 +192,29 @@ def test_a_scheme_that_names_no_store_is_a_wrong_place():
 
 
 @pytest.mark.parametrize(
-    ("number", "remedy"),
+    ("error", "kind", "remedy"),
     [
-        (errno.EACCES, "Permission denied; give this user access to it, or take a copy"),
-        (errno.EROFS, "its disk can only be read: mount it for writing, or write to a copy"),
+        (
+            OSError(errno.EACCES, os.strerror(errno.EACCES)),
+            DeniedStorageError,
+            "give this user access to it, or take a copy",
+        ),
+        (
+            DeltaError("Unable to open file x: Permission denied (os error 13)"),
+            DeniedStorageError,
+            "give this user access to it, or take a copy",
+        ),
+        (
+            OSError(errno.EROFS, os.strerror(errno.EROFS)),
+            StorageError,
+            "its disk can only be read: mount it for writing, or write to a copy",
+        ),
     ],
 )
-def test_what_this_user_may_not_do_is_told_with_what_to_do(tmp_path, number, remedy):
-    said = str(refusal(Storage(str(tmp_path)), OSError(number, os.strerror(number))))
+def test_what_this_user_may_not_do_is_told_with_what_to_do(tmp_path, error, kind, remedy):
+    refused = refusal(Storage(str(tmp_path)), error)
+    assert type(refused) is kind
+    said = str(refused)
     assert said.startswith(f"the store of {tmp_path} refused a request")
     assert said.endswith(remedy)
 
