@@ -19,6 +19,7 @@ from tensorlake_spark.delta.files.table_folder import (
     empty_commits,
     everything,
     inner_tables,
+    linked_folders,
     vacuumed,
 )
 from tensorlake_spark.delta.log import direct_commit
@@ -88,11 +89,11 @@ def vacuum(
     None. deltalake counts in whole hours, so a part of one counts as one.
 
     deltalake deletes, and puts two entries into the history: it gives S3 a thousand names in one request, where a task
-    of `run` needs three requests a name. It cannot where the table has deletion vectors, or where another table lies
-    in its folder, and it takes minutes to keep hundreds of versions. Then tasks delete in a store what was found here,
-    and the history has no entry. They do so too where another writer replaces files meanwhile: deltalake takes this for
-    a conflict with its entries, and gives up. It also gives up on a full disk, which has no space for the entries and
-    needs the vacuum most.
+    of `run` needs three requests a name. It cannot where the table has deletion vectors, or where another table or a
+    link to a folder lies in its folder, and it takes minutes to keep hundreds of versions. Then tasks delete in a store
+    what was found here, and the history has no entry. They do so too where another writer replaces files meanwhile:
+    deltalake takes this for a conflict with its entries, and gives up. It also gives up on a full disk, which has no
+    space for the entries and needs the vacuum most.
     """
     retention_hours = check_retention(retention_hours)
     storage = snapshot.storage
@@ -102,7 +103,7 @@ def vacuum(
     files = everything(storage)
     for path, text in empty_commits(files).items():
         raise FormatError(f"nothing was deleted in {storage.uri}, because of {path}: {text}")
-    inner = inner_tables(files)
+    inner = (*inner_tables(files), *linked_folders(storage, files))
     vectors = "deletionVectors" in snapshot.reader_features
     kept = _kept(snapshot, keep)
     is_deltalakes = not (vectors or inner or len(kept.versions) > _FEW)

@@ -49,6 +49,26 @@ def age(lake, name, hours):
     os.utime(Path(lake.uri, name), (then, then))
 
 
+@pytest.mark.parametrize("name", ["data", "year=2026/data"])
+def test_what_a_linked_folder_leads_to_stays(lake, tmp_path, name):
+    lake.write("x", np.ones(4), mode="overwrite")
+    others, link = tmp_path / "others", Path(lake.uri, name)
+    (others / "deep").mkdir(parents=True)
+    for file in (others / "a.parquet", others / "deep" / "b.parquet"):
+        file.touch()
+        os.utime(file, (1, 1))
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(others)
+    link.with_name("one.parquet").symlink_to(others / "a.parquet")
+    named = lake.vacuum(0, dry_run=True)
+    assert str(link.relative_to(lake.uri).with_name("one.parquet")) in named
+    assert not [one for one in named if one.startswith(f"{name}/")]
+    assert sorted(lake.vacuum(0)) == sorted(named)
+    assert (others / "a.parquet").exists()
+    assert (others / "deep" / "b.parquet").exists()
+    assert lake["x"][:].tolist() == [1.0] * 4
+
+
 def test_commits_of_killed_writers_are_taken_when_they_are_old(lake):
     lake.write("x", np.arange(3.0))
     for _ in range(2):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Any
 
 import pyarrow.fs as pafs
@@ -109,6 +111,20 @@ def inner_tables(files: list[StoredFile]) -> tuple[str, ...]:
     """Return the folders of other tables among all files of a folder: what the paths of their files begin with."""
     parts = (file.path.partition(f"/{LOG}") for file in files if not file.path.startswith(LOG))
     return tuple(sorted({f"{folder}/" for folder, found, _ in parts if found}))
+
+
+def linked_folders(storage: Storage, files: list[StoredFile]) -> tuple[str, ...]:
+    """Return the folders in a table's folder that are symbolic links: what the paths of files behind them begin with.
+
+    What lies there need not be the table's, and others may use it by its own name.
+    """
+    if not storage.is_local:
+        return ()
+    direct = {file.path.rpartition("/")[0] for file in files} - {""}
+    folders = {
+        f"{part}/" for one in direct for part in [one, *map(str, PurePosixPath(one).parents)]
+    }
+    return tuple(sorted(one for one in folders if os.path.islink(f"{storage.uri}/{one}"[:-1])))
 
 
 def everything(storage: Storage, under: str = "") -> list[StoredFile]:
