@@ -15,7 +15,13 @@ from tensorlake_spark.audit.purge_target import Sought
 from tensorlake_spark.audit.receipt import PurgedFile
 from tensorlake_spark.delta.files.footer import reading
 from tensorlake_spark.delta.files.runner import Run, run_here
-from tensorlake_spark.delta.files.table_folder import Naming, StoredFile, listing, named
+from tensorlake_spark.delta.files.table_folder import (
+    Naming,
+    StoredFile,
+    linked_place,
+    listing,
+    named,
+)
 from tensorlake_spark.delta.log.replaying.live_files import Array
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage, reaching
@@ -129,8 +135,9 @@ class Traces(Generic[Target]):
     ) -> list[PurgedFile]:
         """Return what the receipt says of files; the payloads of those that are due now go to `probes`.
 
-        A file that is gone is left out. So is one whose payloads cannot be read: it stays, uncertified.
+        A file that is gone is left out. So is one whose payloads cannot be read, and a link: it stays, uncertified.
         """
+        due = self._without_links(due)
         if dry_run:
             return [PurgedFile(p, self._files[p].size, "", self.held[p], due[p]) for p in due]
         tasks = [(path, when is None) for path, when in due.items()]
@@ -146,6 +153,17 @@ class Traces(Generic[Target]):
                 size = self._files[path].size
                 out.append(PurgedFile(path, size, digest, self.held[path], due[path]))
         return out
+
+    def _without_links(self, due: Mapping[str, str | None]) -> dict[str, str | None]:
+        """Return the files that lie in the folder themselves: of another only the link would be deleted."""
+        places = {path: linked_place(self.storage, path) for path in due}
+        for path, place in places.items():
+            if place is not None:
+                del self.held[path]
+                self.uncertified[path] = self._damaged[path] = (
+                    f"it is a link to {place}, which would stay: delete that file, then purge again"
+                )
+        return {path: when for path, when in due.items() if places[path] is None}
 
     def delete(self, paths: Collection[str]) -> None:
         """Delete files from the store; raise CorruptDataError if the newest version names one of them.

@@ -117,3 +117,29 @@ def test_rows_that_a_write_of_features_has_put_aside_are_told(lake):
     lake.vacuum(0)
     assert not aside.exists()
     assert lake.purge("ctr/float64", now=True).verified
+
+
+@pytest.mark.local_disk
+@pytest.mark.parametrize("is_sample", [False, True])
+def test_where_a_link_leads_to_is_told_and_not_certified(tmp_path, x, is_sample):
+    """Only the link would be deleted, and the bytes would stay where they are."""
+    if is_sample:
+        table = tl.dataset(tmp_path / "table", {"n": "int32"})
+        table.extend({"n": [1, 2]})
+    else:
+        table = tl.open(tmp_path / "table")
+        table.write("x", x, block_shape=(1, 400), codec="raw")
+    (link,) = Path(table.uri).glob("*.parquet")
+    target = link.rename(tmp_path / "elsewhere.parquet")
+    link.symlink_to(target)
+    what = [0] if is_sample else "x"
+    receipt = table.purge(what, now=True)
+    assert not receipt.verified
+    assert receipt.reason == "1 files cannot be certified"
+    assert receipt.deleted == ()
+    ((path, why),) = receipt.uncertified
+    assert path == link.name
+    assert str(target) in why
+    assert table.purge(what, now=True).uncertified == receipt.uncertified
+    target.unlink()
+    assert table.purge(what, now=True).verified

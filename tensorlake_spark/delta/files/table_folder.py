@@ -127,6 +127,14 @@ def linked_folders(storage: Storage, files: list[StoredFile]) -> tuple[str, ...]
     return tuple(sorted(one for one in folders if os.path.islink(f"{storage.uri}/{one}"[:-1])))
 
 
+def linked_place(storage: Storage, path: str) -> str | None:
+    """Return where a file lies that a symbolic link puts into a table's folder, None of one that lies there itself."""
+    if not storage.is_local:
+        return None
+    found = os.path.realpath(f"{storage.uri}/{path}")
+    return None if found == f"{os.path.realpath(storage.uri)}/{path}" else found
+
+
 def everything(storage: Storage, under: str = "") -> list[StoredFile]:
     """Return all files in a table's folder, or under a folder in it, by path, those of other tables in it, too."""
     filesystem, base = storage.place
