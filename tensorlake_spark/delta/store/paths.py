@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any
 from urllib.parse import unquote
 
-from tensorlake_spark.errors import FormatError, UnsupportedFeatureError
+from tensorlake_spark.errors import FormatError, InvalidOptionError, UnsupportedFeatureError
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 # Nobody percent-encodes these, and no part may be left out.
 _ONE_SPELLING = re.compile(r"(?!.*(^|/)\.?/)[\w./=-]+", re.ASCII)
 _PLAIN = re.compile(r"[\w-]+(\.[\w-]+)*", re.ASCII)  # of one part, and no other form
+
+
+def absolute(path: str) -> str:
+    """Return the whole path of a folder that a caller names, with ``~`` for the home folder.
+
+    Raises
+    ------
+    InvalidOptionError
+        If it is a relative one, and the folder in which this process runs was deleted.
+
+    Examples
+    --------
+    >>> absolute("/data/./lake/")
+    '/data/lake'
+    """
+    try:
+        return os.path.abspath(os.path.expanduser(path))
+    except FileNotFoundError as error:
+        raise InvalidOptionError(
+            f"the place of the table {path!r:.200} is a relative path, and the folder in which this process runs was "
+            "deleted; give the whole path, or os.chdir to a folder that is there"
+        ) from error
 
 
 def inside(name: str) -> str:

@@ -19,7 +19,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 
-from tensorlake_spark.delta.store.paths import inside
+from tensorlake_spark.delta.store.paths import absolute, inside
 from tensorlake_spark.delta.store.redaction import cleanse
 from tensorlake_spark.delta.store.store_options import (
     ENDPOINT,
@@ -111,7 +111,7 @@ class Storage:
                 "leave it out"
             )
         if not _SCHEME.match(uri):
-            uri = os.path.abspath(os.path.expanduser(uri))
+            uri = absolute(uri)
         empty = re.match(r"(?!hdfs|viewfs|file)([A-Za-z][A-Za-z0-9+.-]+://)(/|$)", uri)
         if empty:
             raise InvalidOptionError(

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from tensorlake_spark.errors import InvalidQueryError, MissingDependencyError
+from tensorlake_spark.errors import InvalidQueryError, MissingDependencyError, StorageError
 from tensorlake_spark.query.sources.duckdb_tables import quoted, without_half_floats
 from tensorlake_spark.threads import Begun, query_threads
 
@@ -54,7 +54,15 @@ def _database(duckdb: Any, files: tuple[str, ...]) -> Any:
                 "enable_external_access=false",
                 "lock_configuration=true",
             ):
-                found.execute(f"SET {setting}")
+                try:
+                    found.execute(f"SET {setting}")
+                except (
+                    duckdb.IOException
+                ) as error:  # it asks for the folder even if it needs no file there
+                    raise StorageError(
+                        f"DuckDB cannot begin: {error}; the folder in which this process runs may be deleted: os.chdir "
+                        "to one that is there"
+                    ) from error
         _databases[key] = found
         while len(_databases) > _KEEP:
             _databases.popitem(last=False)

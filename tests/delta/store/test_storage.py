@@ -191,6 +191,18 @@ def test_a_scheme_that_names_no_store_is_a_wrong_place():
         tl.open("htp://a/b")
 
 
+def test_a_relative_path_where_the_folder_of_the_process_is_gone(tmp_path, monkeypatch):
+    tl.open(tmp_path / "lake").write("x", np.arange(3))
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    for opened in (tl.open, tl.dataset):
+        with pytest.raises(tl.InvalidOptionError, match="'lake' is a relative path"):
+            opened("lake")
+    assert tl.open(tmp_path / "lake")["x"][:].tolist() == [0, 1, 2]
+
+
 @pytest.mark.parametrize(
     ("error", "kind", "remedy"),
     [

@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from collections import OrderedDict
 from functools import partial
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tensorlake_spark as tl
+from tensorlake_spark.query.engine import duckdb_session
 from tensorlake_spark.query.engine.duckdb_session import DuckSession, interruptible
 from tensorlake_spark.threads import IO_THREADS
 
@@ -58,6 +60,20 @@ def test_a_column_that_duckdb_does_not_take_is_named():
         tl.InvalidQueryError, match=r"column 'wide', whose type is decimal256\(40, 2\)"
     ):
         len(tl.query("SELECT n FROM t", t=table))
+
+
+def test_where_the_folder_of_the_process_is_gone(tmp_path, monkeypatch):
+    table = tl.dataset(tmp_path / "t", {"n": "int32"})
+    table.extend({"n": [1, 2]})
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    monkeypatch.setattr(duckdb_session, "_databases", OrderedDict())
+    with pytest.raises(tl.StorageError, match="folder in which this process runs may be deleted"):
+        len(tl.query("SELECT n FROM t", t=table))
+    monkeypatch.chdir(tmp_path)
+    assert len(tl.query("SELECT n FROM t", t=table)) == 2
 
 
 def test_tables_are_not_seen_by_other_sessions():
