@@ -180,7 +180,8 @@ def as_time(timestamp: str | dt.datetime) -> dt.datetime:
         )
     # Delta's own readers take a time without a zone as the session's; here that is the machine's.
     try:
-        return timestamp.astimezone(dt.timezone.utc)
+        plain = dt.datetime.combine(timestamp.date(), timestamp.timetz())  # pandas' refuses no zone
+        return plain.astimezone(dt.timezone.utc)
     except (ValueError, OverflowError) as error:  # NaT of pandas; the year 1 east of Greenwich
         raise InvalidOptionError(f"timestamp={timestamp!r} is no time in UTC: {error}") from error
 

@@ -1,6 +1,8 @@
 """Which version is meant: by number, or by time."""
 
+import datetime as dt
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -65,6 +67,23 @@ def test_a_time_chooses_a_version(lake, x):
     for timestamp in (pd.NaT, "0001-01-01T00:00:00+01:00"):
         with pytest.raises(tl.InvalidOptionError, match="is no time in UTC: "):
             tl.open(lake.uri, timestamp=timestamp)
+
+
+@pytest.mark.local_disk
+@pytest.mark.parametrize("zone", ["Asia/Kolkata", "America/St_Johns", "UTC"])
+def test_a_time_without_a_zone_is_the_machines(lake, x, monkeypatch, zone):
+    for i in range(3):
+        lake.write("x", x[: i + 1], mode="overwrite")
+    start = age_log(lake)
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        at = dt.datetime.fromtimestamp(start + 200)  # without a zone
+        for timestamp in (at, str(at), at.isoformat(), pd.Timestamp(at), pd.Timestamp(at, tz=zone)):
+            assert len(tl.open(lake.uri, timestamp=timestamp)["x"]) == 2
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @pytest.mark.both_stores
