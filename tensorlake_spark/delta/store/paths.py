@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from typing import Any
 from urllib.parse import unquote
 
@@ -22,7 +23,8 @@ def absolute(path: str) -> str:
     Raises
     ------
     InvalidOptionError
-        If it is a relative one, and the folder in which this process runs was deleted.
+        If it is a relative one, and the folder in which this process runs was deleted. Or if the names of files are not
+        in UTF-8 for this process: deltalake's are, so that the log would lie in another folder than the data.
 
     Examples
     --------
@@ -30,7 +32,14 @@ def absolute(path: str) -> str:
     '/data/lake'
     """
     try:
-        return os.path.abspath(os.path.expanduser(path))
+        found = os.path.abspath(os.path.expanduser(path))
+        if not found.isascii() and sys.getfilesystemencoding() != "utf-8":
+            raise InvalidOptionError(
+                f"the place of the table {found!r:.200} has letters beyond ASCII, and this process writes names of "
+                f"files in {sys.getfilesystemencoding()}, where the log is in UTF-8; set PYTHONUTF8=1, or "
+                "LC_ALL=C.UTF-8"
+            )
+        return found
     except FileNotFoundError as error:
         raise InvalidOptionError(
             f"the place of the table {path!r:.200} is a relative path, and the folder in which this process runs was "

@@ -3,6 +3,8 @@
 import errno
 import os
 import stat
+import subprocess
+import sys
 import traceback
 from pathlib import Path
 
@@ -189,6 +191,18 @@ def test_a_scheme_that_names_no_store_is_a_wrong_place():
         tl.InvalidOptionError, match=r"^the place htp://a/b begins with htp://, which .*; begin"
     ):
         tl.open("htp://a/b")
+
+
+def test_names_that_are_not_in_utf_8_are_refused(tmp_path):
+    """deltalake's are always: with another locale, the log would lie in another folder than the data."""
+    code = f"import tensorlake_spark as tl; tl.open({str(tmp_path)!r} + '/gr\\u00fcn')"
+    set_to = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | set_to, capture_output=True, text=True
+    )
+    assert done.stderr.splitlines()[-1].endswith("set PYTHONUTF8=1, or LC_ALL=C.UTF-8")
+    assert "tensorlake_spark.errors.InvalidOptionError" in done.stderr
+    assert not [*tmp_path.iterdir()]
 
 
 def test_a_relative_path_where_the_folder_of_the_process_is_gone(tmp_path, monkeypatch):
