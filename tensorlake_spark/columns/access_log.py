@@ -50,6 +50,7 @@ class AccessLog:
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._written = 0.0
+        self._is_told = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return how a copy is made, in another process too: it counts for itself, in a file of its own."""
@@ -68,7 +69,7 @@ class AccessLog:
             io_threads().submit(self.flush)
 
     def flush(self) -> None:
-        """Write what was counted; an error is logged and no more."""
+        """Write what was counted; an error is logged once and no more."""
         if self._process != os.getpid():
             return
         # Or an earlier count, that was slow to write, would take a later one's place.
@@ -79,7 +80,19 @@ class AccessLog:
                 try:
                     _save(self._storage, self._path, counts)
                 except (OSError, TensorLakeError) as error:
-                    logger.debug("reads of features are not written to %s: %s", self._path, error)
+                    level = logging.DEBUG if self._is_told else logging.WARNING
+                    self._is_told = True
+                    text = "reads of features of %r are counted for this process alone: %s was not written: %s"
+                    logger.log(level, text, self._table, self._storage.file_uri(self._path), error)
+
+    def accessed(self) -> Counts:
+        """Return what this process has counted, written or not, and all others have written."""
+        if self._process != os.getpid():
+            self._begin()
+        self.flush()
+        with self._lock:
+            mine = bounded(self._counts)
+        return mine + accessed(self._storage, self._table, self._path)
 
 
 def folder_of(table: str) -> str:
@@ -99,8 +112,8 @@ def bounded(counts: Counts) -> Counts:
     return out
 
 
-def accessed(storage: Storage, table: str) -> Counts:
-    """Return what all processes have counted; a log that is damaged is left out with a warning."""
+def accessed(storage: Storage, table: str, but: str = "") -> Counts:
+    """Return what all processes have written, except one log; one that is damaged is left out with a warning."""
     try:
         found = storage.files_in(folder_of(table))
     except OSError as error:
@@ -110,6 +123,8 @@ def accessed(storage: Storage, table: str) -> Counts:
     for info in found:
         if info.base_name.endswith(".json"):
             path = f"{folder_of(table)}/{info.base_name}"
+            if path == but:
+                continue
             try:
                 entries = json.loads(storage.read_whole(path))
                 counts = {tuple(map(str, names)): int(number) for number, names in entries}

@@ -188,9 +188,9 @@ class FeatureReads:
     @property
     def accessed(self) -> dict[tuple[str, ...], int]:
         """How often each set of features was read together, the most frequent first; names are sorted."""
-        if self._log is not None:
-            self._log.flush()
-        return dict(accessed(self._storage, self._name).most_common())
+        log = self._log
+        counts = accessed(self._storage, self._name) if log is None else log.accessed()
+        return dict(counts.most_common())
 
     def _found(self) -> FeatureSet:
         if self._set is None:

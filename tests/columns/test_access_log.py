@@ -102,11 +102,17 @@ def test_without_counts_there_is_no_order(features):
         features.reorder()
 
 
-def test_a_log_that_cannot_be_written_does_not_disturb_a_read(features, tmp_path):
+def test_a_log_that_cannot_be_written_is_told_once_and_counts_for_its_process(
+    features, tmp_path, caplog
+):
     (tmp_path / "lake" / "_tensorlake").write_text("no folder")
     features.record()
-    assert features.read(["f1"]).num_rows == 10
-    assert features.accessed == {}
+    for number in (1, 2):
+        assert features.read(["f1"]).num_rows == 10
+        assert features.accessed == {("f1",): number}
+    (told,) = [entry.getMessage() for entry in caplog.records if entry.levelname == "WARNING"]
+    assert told.startswith("reads of features of 'w' are counted for this process alone: ")
+    assert f"{folder_of('w')}/" in told
 
 
 def test_a_damaged_log_is_left_out(tmp_path, caplog):
