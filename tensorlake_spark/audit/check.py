@@ -27,7 +27,14 @@ from tensorlake_spark.delta.files.inspection import (
     inspect_file,
 )
 from tensorlake_spark.delta.files.runner import Run, run_here
-from tensorlake_spark.delta.files.table_folder import LOG, empty_commits, everything, listing, named
+from tensorlake_spark.delta.files.table_folder import (
+    LOG,
+    empty_commits,
+    everything,
+    linked_folders,
+    listing,
+    named,
+)
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store import staging
 from tensorlake_spark.indexing.read_plan import size_text
@@ -344,10 +351,11 @@ def left_over(snapshot: Snapshot, vacuum: str = "lake.vacuum()") -> list[Finding
     """Return what lies in the folder and that no version names; `vacuum` is what deletes it."""
     files = listing(snapshot.storage)
     known = named(snapshot.storage, files)
+    linked = linked_folders(snapshot.storage, files)  # what lies there is not the table's
     now = dt.datetime.now(dt.timezone.utc)
     out = []
     for file in files:
-        if file.is_left and file.path not in known:
+        if file.is_left and file.path not in known and not file.path.startswith(linked):
             hours = (now - file.modified).total_seconds() / 3600
             text = (
                 f"{size_text(file.size)}, {hours:.1f} hours old: no version names it; a writer is at work or was "

@@ -63,6 +63,7 @@ def test_what_a_linked_folder_leads_to_stays(lake, tmp_path, name):
     named = lake.vacuum(0, dry_run=True)
     assert str(link.relative_to(lake.uri).with_name("one.parquet")) in named
     assert not [one for one in named if one.startswith(f"{name}/")]
+    assert {one.place for one in lake.check().findings} <= {*named}
     assert sorted(lake.vacuum(0)) == sorted(named)
     assert (others / "a.parquet").exists()
     assert (others / "deep" / "b.parquet").exists()
