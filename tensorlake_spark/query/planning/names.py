@@ -89,6 +89,8 @@ class Scope:
         Columns that USING names, as resolved nodes.
     aliases : dict of str to object
         What the SELECT calls its items, as resolved nodes.
+    given : dict of str to object
+        Items without such a name that are columns, by the names of these: what ORDER BY can name behind a SELECT.
     leaves : dict of str to Leaf
         Tensors, by the names of their columns in resolved trees.
     types : dict of Ref to Type
@@ -104,6 +106,7 @@ class Scope:
     tables: list[Table] = field(default_factory=list)
     merged: dict[str, Any] = field(default_factory=dict)
     aliases: dict[str, Any] = field(default_factory=dict)
+    given: dict[str, Any] = field(default_factory=dict)
     leaves: dict[str, Leaf] = field(default_factory=dict)
     types: dict[Ref, Type] = field(default_factory=dict)
     correlated: bool = False
@@ -126,10 +129,11 @@ class Scope:
             If there is no such column, or several.
         """
         parts = tuple(part for one in identifiers(node) for part in folded(one.name))
+        for known in (self.aliases, self.given) if aliases and len(parts) == 1 else ():
+            if parts[0] in known:
+                return known[parts[0]].copy()
         if len(parts) == 1 and parts[0] in self.merged:
             return self.merged[parts[0]].copy()
-        if aliases and len(parts) == 1 and parts[0] in self.aliases:
-            return self.aliases[parts[0]].copy()
         found = self._found(parts, node)
         if found is None and len(parts) == 1 and parts[0] in self.aliases:
             return self.aliases[parts[0]].copy()

@@ -12,7 +12,13 @@ from tensorlake_spark.query.functions.expressions import text_of
 from tensorlake_spark.query.language.mistakes import NOT_SELECTED
 from tensorlake_spark.query.planning.names import columns_name, stored_node
 from tensorlake_spark.query.planning.plan import DIGEST, VALUE, Best, Computed, Expand, Step
-from tensorlake_spark.query.planning.select_text import PICKING, PRESENT, SelectText, has_windows
+from tensorlake_spark.query.planning.select_text import (
+    PICKING,
+    PRESENT,
+    SelectText,
+    has_windows,
+    lazy_text,
+)
 from tensorlake_spark.query.planning.tensor_work import (
     ARRAY,
     NUMBER,
@@ -377,13 +383,6 @@ class SelectSteps(SelectText):
         if kind_of(node, self.parameters) in (ARRAY, NUMBER) and not self._is_key(node):
             return node
         return None
-
-
-def lazy_text(node: Any) -> str:
-    """Return a resolved tree as text, by which two are compared."""
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return str(node.sql())
 
 
 def _leaf_moved(leaf: Any, places: Mapping[Ref, Ref]) -> Any:

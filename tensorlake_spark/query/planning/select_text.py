@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,9 @@ PASSING_NULLS = (exp.AnyValue, exp.ArgMax, exp.ArgMin)
 
 PRESENT = "present"
 """In the args of one that picks a tensor: what tells whether the tensor of a row is there."""
+
+OVER_ROWS = (exp.AggFunc, exp.Window)
+"""What reads rows before a SELECT gives its items: in it, names are those of columns first."""
 
 _STRICT = (
     exp.Bracket, exp.Slice, exp.Paren, exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Tuple, exp.Column,
@@ -70,6 +74,7 @@ class SelectText:
         self.items: list[tuple[str, Any]] = []
         self.clauses: dict[str, Any] = {}
         self._planned: dict[Any, Any] = {}
+        self._written: dict[str, Any] = {}  # items as the text has them, by what it calls them
 
     def resolved(self, node: Any, aliases: bool = False) -> Any:
         """Return a part of the text with its names resolved, and sub-queries planned."""
@@ -77,6 +82,7 @@ class SelectText:
             raise self.planner.mistake(node, "a star cannot stand here")
         if isinstance(node, (exp.Column, exp.Dot)):
             return self.scope.column(node, aliases)
+        aliases = aliases and not isinstance(node, OVER_ROWS)
         if isinstance(node, exp.Placeholder):
             self.planner.parameter(node)
             return node.copy()
@@ -174,22 +180,29 @@ class SelectText:
             node.set("this", exp.Case(ifs=[yes]))
 
     def _read_items(self) -> None:
+        given: list[tuple[str, Any]] = []
         for item in self.node.expressions:
             star = item if isinstance(item, exp.Star) else item.this
             if isinstance(star, exp.Star) and isinstance(item, (exp.Star, exp.Column)):
-                self._read_star(star, item)
+                given += self._read_star(star, item)
                 continue
             inner = item.this if isinstance(item, exp.Alias) else item
             node = self.scope.with_values(self.resolved(inner))
             if isinstance(item, exp.Alias):
                 name = item.alias
                 self.scope.aliases[name.casefold()] = node
+                self._written[name.casefold()] = inner
             elif isinstance(inner, (exp.Column, exp.Dot)):
                 name = self._column_name(inner)
+                given.append((name, node))
             else:
                 name = text_of(inner)
             self.items.append((name, self._passing_nulls(node)))
         self.items = distinct_names(self.items)
+        count = Counter(name.casefold() for name, _ in given)
+        self.scope.given = {
+            name.casefold(): node for name, node in given if count[name.casefold()] == 1
+        }
 
     def _column_name(self, node: Any) -> str:
         written = columns_name(node).replace(".", "/").casefold()
@@ -203,7 +216,7 @@ class SelectText:
         last = node.name if isinstance(node, exp.Column) else node.expression.name
         return str(last)
 
-    def _read_star(self, star: Any, item: Any) -> None:
+    def _read_star(self, star: Any, item: Any) -> list[tuple[str, Any]]:
         table = item.table if isinstance(item, exp.Column) else None
         left_out = star.args.get("except_") or star.args.get("except") or []
         gone = {
@@ -225,19 +238,47 @@ class SelectText:
                 raise self.planner.mistake(
                     one, f"there is no column {name!r:.80} to leave out", near
                 )
-        self.items += [(name, node) for name, node in found if name.casefold() not in gone]
+        kept = [(name, node) for name, node in found if name.casefold() not in gone]
+        self.items += kept
         if not found and not self.scope.tables:
             raise self.planner.mistake(item, "there is no table in FROM that * could mean")
+        return kept
 
     def _clause(self, key: str, aliases: bool) -> Any:
         node = self.node.args.get(key)
         return None if node is None else self.scope.with_values(self.resolved(node, aliases))
 
+    def _having(self) -> Any:
+        """Return HAVING: a name in it that is no key of GROUP BY is that of an item first, as in DuckDB and Spark."""
+        node = self.node.args["having"]
+        group = self.clauses.get("group")
+        keys = {lazy_text(one) for one in group.expressions} if group is not None else set()
+
+        def meant(one: Any) -> Any:
+            if isinstance(one, (exp.Query, *OVER_ROWS)):
+                return one.copy()
+            if not isinstance(one, exp.Condition) or isinstance(one, exp.Identifier):
+                return one
+            if lazy_text(self.scope.with_values(self.resolved(one))) in keys:
+                return one.copy()  # which ends the walk
+            is_name = isinstance(one, exp.Column) and not one.table
+            item = self._written.get(one.name.casefold()) if is_name else None
+            return one if item is None else exp.paren(item.copy(), copy=False)
+
+        if any(one.name.casefold() in self._written for one in node.find_all(exp.Column)):
+            node = node.transform(meant)
+        return self.scope.with_values(self.resolved(node))
+
     def _read_clauses(self) -> None:
-        for key in ("group", "having", "qualify", "distinct"):
+        for key in ("group", "qualify", "distinct"):
             found = self._clause(key, False)
             if found is not None:
                 self.clauses[key] = found
+        if "group" in self.clauses:
+            group = self.clauses["group"]
+            group.set("expressions", [self._positional(g, "GROUP BY") for g in group.expressions])
+        if self.node.args.get("having") is not None:
+            self.clauses["having"] = self._having()
         if self.node.args.get("windows"):
             self.clauses["windows"] = [
                 self.scope.with_values(self.resolved(w)) for w in self.node.args["windows"]
@@ -247,9 +288,6 @@ class SelectText:
             self.clauses["order"] = self.scope.with_values(self.resolved(order, True))
             for one in self.clauses["order"].expressions:
                 one.set("this", self._positional(one.this, "ORDER BY"))
-        if "group" in self.clauses:
-            group = self.clauses["group"]
-            group.set("expressions", [self._positional(g, "GROUP BY") for g in group.expressions])
         self.arranged: list[Any] = []
         if self.node.args.get("arrange") is not None:
             found = self.node.args["arrange"].expressions
@@ -346,6 +384,13 @@ def _aggregates(node: Any, parameters: Mapping[str, Any]) -> bool:
             return True
     inner = node.this if isinstance(node, exp.Window) else node
     return any(_aggregates(child, parameters) for child in children(inner))
+
+
+def lazy_text(node: Any) -> str:
+    """Return a resolved tree as text, by which two are compared."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return str(node.sql())
 
 
 def has_windows(node: Any) -> bool:

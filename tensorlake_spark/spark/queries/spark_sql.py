@@ -19,7 +19,7 @@ from tensorlake_spark.query.language.listed_values import constant, with_listed
 from tensorlake_spark.query.language.mistakes import mistake, no_value, span_of
 from tensorlake_spark.query.planning.select_text import distinct_names
 from tensorlake_spark.spark.queries.divisions import like_numpy
-from tensorlake_spark.spark.queries.group_orders import put_around, with_keys
+from tensorlake_spark.spark.queries.group_orders import named_in_order, put_around, with_keys
 from tensorlake_spark.spark.queries.group_values import (
     by_names,
     collect,
@@ -46,6 +46,7 @@ from tensorlake_spark.spark.queries.tables_in_reach import (
     renaming,
     sid_beside,
     starred,
+    with_table,
 )
 
 
@@ -118,7 +119,8 @@ class SparkPrinter:
             tables.add(self.sql, alias.casefold(), table, join)
         check_product(self.sql, node, tables)
         scopes = [tables, *outer]
-        self._name_items(node, scopes, joins)
+        written = self._name_items(node, scopes, joins)
+        named_in_order(node, written, partial(with_table, self.sql, scopes))
         aliases = {item.alias.casefold(): item.this for item in node.expressions}
         self._put_in_aliases(node, scopes, aliases)
         self._number_classes(node, scopes, aliases)
@@ -141,7 +143,7 @@ class SparkPrinter:
         for key, value in list(node.args.items()):
             if key in ("with", "with_", "from", "from_") or value is None:
                 continue
-            if key == "order" and has_keys:
+            if key == "order" and has_keys and node.args.get("distinct") is None:
                 continue  # only names are left
             seen = orders if key == "order" else scopes
             if key == "order" and node.args.get("distinct") is not None:
@@ -217,12 +219,14 @@ class SparkPrinter:
 
     # ------------------------------------------------------------------ names
 
-    def _name_items(self, node: Any, scopes: list[Tables], joins: list[Any]) -> None:
-        """Give every item of a SELECT a name; a star becomes the columns that it means."""
+    def _name_items(self, node: Any, scopes: list[Tables], joins: list[Any]) -> dict[str, str]:
+        """Give every item of a SELECT a name; a star becomes the columns that it means. Return the names that AS gives,
+        and what these became."""
         used = {
             one.name.casefold() for join in joins for one in join.args.get("using") or () if one
         }
         items: list[Any] = []
+        written: dict[str, Any] = {}
         for item in node.expressions:
             star = item.this if isinstance(item, exp.Column) else item
             if isinstance(star, exp.Star):
@@ -230,6 +234,7 @@ class SparkPrinter:
                 continue
             if isinstance(item, exp.Alias):
                 items.append(item)
+                written[item.alias.casefold()] = item
                 continue
             name = item.sql(dialect=_dialect())
             if isinstance(item, exp.Column):
@@ -242,6 +247,7 @@ class SparkPrinter:
             if item.alias != name:
                 item.set("alias", exp.to_identifier(name, quoted=True))
         node.set("expressions", items)
+        return {name: item.alias for name, item in written.items()}
 
     def _put_in_aliases(self, node: Any, scopes: list[Tables], aliases: dict[str, Any]) -> None:
         """Put the expressions of aliases in the places where Spark knows only columns."""

@@ -294,6 +294,22 @@ def column_in(sql: str, column: Any, scopes: Sequence[Tables]) -> tuple[str, Tab
     return None
 
 
+def with_table(sql: str, scopes: Sequence[Tables], column: Any) -> Any:
+    """Return a column with the alias of its table, as it is if that has none, and None if no table has it.
+
+    Raises
+    ------
+    InvalidQueryError
+        If several tables of one SELECT have it.
+    """
+    found = column_in(sql, column, scopes)
+    if found is None or not found[0] or found[2].casefold() in scopes[0].merged:
+        return None if found is None else column
+    return exp.column(
+        exp.to_identifier(found[2], quoted=True), table=exp.to_identifier(found[0], quoted=True)
+    )
+
+
 def sid_beside(sql: str, column: Any, tables: Tables) -> Any:
     """Return the column with the numbers of the samples that a column is of, None if its table has none."""
     found = column_in(sql, column, [tables])
