@@ -13,6 +13,7 @@ from tensorlake_spark.query.language.mistakes import NOT_SELECTED
 from tensorlake_spark.query.planning.names import columns_name, stored_node
 from tensorlake_spark.query.planning.plan import DIGEST, VALUE, Best, Computed, Expand, Step
 from tensorlake_spark.query.planning.select_text import (
+    KEPT,
     PICKING,
     PRESENT,
     SelectText,
@@ -237,12 +238,12 @@ class SelectSteps(SelectText):
         return self.grouped and self._is_key(node)
 
     def _picked_by(self) -> list[Any]:
-        """Return what rows are compared by where an item picks a tensor of a group, as ``arg_max(x, key)`` does, and
-        what tells whether that is there."""
+        """Return what rows are compared by where an item picks a tensor of a group, as ``arg_max(x, key)`` does, what
+        tells whether that is there, and what FILTER says."""
         picks = (
             n for _, n in self.items if isinstance(n, PICKING) and self._collected(n) is not None
         )
-        found = (node.args.get(key) for node in picks for key in ("expression", PRESENT))
+        found = (node.args.get(key) for node in picks for key in ("expression", PRESENT, KEPT))
         return [one for one in found if isinstance(one, exp.Expression)]
 
     def _compares_rows(self) -> bool:

@@ -29,6 +29,9 @@ PASSING_NULLS = (exp.AnyValue, exp.ArgMax, exp.ArgMin)
 PRESENT = "present"
 """In the args of one that picks a tensor: what tells whether the tensor of a row is there."""
 
+KEPT = "kept"
+"""There too: what FILTER says."""
+
 OVER_ROWS = (exp.AggFunc, exp.Window)
 """What reads rows before a SELECT gives its items: in it, names are those of columns first."""
 
@@ -157,6 +160,12 @@ class SelectText:
 
     def _passing_nulls(self, node: Any) -> Any:
         """Let what picks a tensor know where it is null: DuckDB picks its key, which is never null."""
+        if isinstance(node, exp.Filter) and isinstance(node.this, PICKING):
+            if kind_of(node.this.this, self.parameters) == SCALAR:
+                return node
+            picked = node.this.copy()
+            picked.set(KEPT, node.expression.this.copy())
+            return self._passing_nulls(picked)
         is_picked = isinstance(node, PASSING_NULLS) and isinstance(node.this, exp.Expression)
         if not is_picked or kind_of(node.this, self.parameters) == SCALAR:
             return node

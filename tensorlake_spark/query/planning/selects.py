@@ -13,7 +13,7 @@ from tensorlake_spark.query.planning.joins import from_clause
 from tensorlake_spark.query.planning.names import columns_name, stored_node
 from tensorlake_spark.query.planning.plan import LENGTH, Computed, Relation, Sample, Step
 from tensorlake_spark.query.planning.select_steps import FROM_KEY, SelectSteps
-from tensorlake_spark.query.planning.select_text import PICKING, PRESENT, is_strict
+from tensorlake_spark.query.planning.select_text import KEPT, PICKING, PRESENT, is_strict
 from tensorlake_spark.query.planning.tensor_work import (
     SCALAR,
     conjuncts,
@@ -174,16 +174,20 @@ class SelectPlanner(SelectSteps):
                 node, f"{node.sql_name().lower()} picks a column of tensors, not what is computed of several",
                 "compute in the query around this one",
             )  # fmt: skip
-        picked = node.copy()
+        picked: Any = node.copy()
         chosen, present = stored_node(refs[0]), picked.args.get(PRESENT)
         if present is not None:
             picked.set(PRESENT, None)
             chosen = exp.Case(ifs=[exp.If(this=present, true=chosen)])
         picked.set("this", chosen)
+        kept = picked.args.get(KEPT)
+        if kept is not None:
+            picked.set(KEPT, None)
+            picked = exp.Filter(this=picked, expression=exp.Where(this=kept))
         name = f"p{len(columns)}"
         columns.append(exp.alias_(picked, name, quoted=True))
         lazy = lazy.moved({refs[0]: ("", name)})
-        if picked.args.get("count") is None:
+        if node.args.get("count") is None:
             return lazy if is_strict(lazy.node) else _null_without(("", name), lazy)
         return Lazy.of(exp.column("x0"), {"x0": CollectedLeaf(lazy)})  # arg_max(x, key, n) picks n
 

@@ -1,5 +1,6 @@
 """What is selected, and what it is called."""
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -99,10 +100,9 @@ def test_what_is_computed_of_elements_of_tensors_is_aggregated(tmp_path, what, w
         ds.query("SELECT sum(x[0] + x) AS v FROM dataset")
 
 
-@pytest.mark.parametrize("item", ["any_value(emb)", "arg_max(emb, sid)", "array_agg(emb)"])
+@pytest.mark.parametrize("item", ["list(emb)", "array_agg(emb)"])
 def test_a_filter_of_tensors_is_refused_with_what_can_be_done(shapes, item):
-    name = item.partition("(")[0]
-    said = rf"^{name} of tensors takes no FILTER; write its condition in WHERE.*line 1, column"
+    said = r"^array_agg of tensors takes no FILTER; write its condition in WHERE.*line 1, column"
     with pytest.raises(tl.InvalidQueryError, match=said):
         shapes.ds.query(f"SELECT {item} FILTER (WHERE sid > 5) AS y FROM dataset")
     kept = shapes.ds.query(
@@ -111,6 +111,28 @@ def test_a_filter_of_tensors_is_refused_with_what_can_be_done(shapes, item):
     )[0]
     assert kept["y"].tolist() == shapes.ds["emb"][4].tolist()
     assert len(kept["tops"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("item", "wanted"),
+    [
+        ("any_value(emb) FILTER (WHERE sid > 5)", 6),
+        ("first(emb) FILTER (WHERE sid > 5 AND :yes)", 6),
+        ("arg_max(emb, sid) FILTER (WHERE sid < 5)", 4),
+        ("arg_min(emb, array_sum(emb)) FILTER (WHERE array_sum(emb) > 0 AND sid < 20)", None),
+        ("any_value(emb) FILTER (WHERE sid < 0)", -1),
+    ],
+)
+def test_a_filter_chooses_the_rows_of_which_a_tensor_is_picked(shapes, item, wanted):
+    view = shapes.ds.query(
+        f"SELECT {item} AS y, count(*) AS n FROM dataset", parameters={"yes": True}
+    )
+    sums = shapes.vectors[:20].sum(1)
+    wanted = np.where(sums > 0, sums, np.inf).argmin() if wanted is None else wanted
+    assert view[0]["n"] == len(shapes.ds)
+    assert (
+        view[0]["y"] is None if wanted < 0 else np.array_equal(view[0]["y"], shapes.vectors[wanted])
+    )
 
 
 def test_texts_are_joined_with_and_without_nulls():
