@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -70,7 +70,7 @@ class PlanRun:
         try:
             return session.rows(asked.sql, given)
         except InvalidQueryError as error:
-            raise _placed(self.plan.text, str(error), given) from error
+            raise _placed(self.plan, str(error), given) from error
 
     def _step(self, step: Step, session: DuckSession) -> pa.Table:
         table = best_of_all(
@@ -153,11 +153,13 @@ def narrowed(table: pa.Table) -> pa.Table:
     return table
 
 
-def _placed(sql: str, said: str, given: Mapping[str, Any]) -> InvalidQueryError:
+def _placed(plan: Plan, said: str, given: Mapping[str, Any]) -> InvalidQueryError:
     """Return what DuckDB says of its text, and of the parameters in it, as a mistake in the text of the user."""
+    sql = plan.text
     single = re.search(r'column "(.+?)" must appear in the GROUP BY', said)
-    name = single[1].replace("/", ".") if single is not None else ""
-    found = re.search(rf"(?i)\b{re.escape(name)}\b", sql) if name else None
+    called = _called(plan.steps, single[1]) if single is not None else ""
+    name = called.replace("/", ".")
+    found = re.search(rf"(?i)(?<!\w){re.escape(name)}(?!\w)", sql) if name else None
     if found is None and given and said.startswith(_OF_TYPES):
         # DuckDB names a value or a type, but not the parameter that it came from.
         quoted = [n for n, value in given.items() if f"'{value}'" in said or f'"{value}"' in said]
@@ -170,12 +172,25 @@ def _placed(sql: str, said: str, given: Mapping[str, Any]) -> InvalidQueryError:
             sql, place, f"{said}; given is {values}",
             "a parameter needs the type of what it is compared with, or a CAST",
         )  # fmt: skip
-    if found is None:
+    if single is None:
         return mistake(sql, place_named(sql, said), said)
+    name = name if found is None else found[0]
     return mistake(
-        sql, found.start(), f"{name} is neither in GROUP BY nor in an aggregate",
+        sql, found.span() if found is not None else None, f"{name} is neither in GROUP BY nor in an aggregate",
         f"name it in GROUP BY, or choose one value of each group by any_value({name})",
     )  # fmt: skip
+
+
+def _called(steps: Sequence[Step], column: str) -> str:
+    """Return what the text calls a column that DuckDB names, which may be one of a step."""
+    for step in steps:
+        for one in step.computed:
+            if one.name == column:
+                return one.what
+        for item in step.tree.expressions:
+            if item.alias == column and isinstance(item.this, exp.Column):
+                return _called(steps[: steps.index(step)], item.this.name)
+    return column
 
 
 def statement_of(tree: Any) -> Statement:

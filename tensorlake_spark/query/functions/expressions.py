@@ -27,6 +27,7 @@ from tensorlake_spark.query.functions.row_values import (
     taken,
 )
 from tensorlake_spark.query.functions.tree_names import (
+    STANDS_ALONE,
     arguments_of,
     cast_dtype,
     function_name,
@@ -381,10 +382,7 @@ def _like(node: Any, rows: _Rows) -> Values:
 
 
 def _refused(node: Any, rows: _Rows | None = None) -> Values:
-    raise InvalidQueryError(
-        f"{text_of(node):.200}: it cannot stand inside an expression on tensors; what is computed over many rows "
-        "stands alone"
-    )
+    raise InvalidQueryError(STANDS_ALONE.format(text_of(node)))
 
 
 def _function(node: Any, rows: _Rows) -> Values:

@@ -63,11 +63,20 @@ def _slice_text(printer: Any, node: Any) -> str:
     return f"{text}:{printer.sql(step)}" if step is not None else text
 
 
+STANDS_ALONE = "{:.200}: it cannot stand inside an expression on tensors; what is computed over many rows stands alone"
+"""What is wrong with an aggregate or a window there, with its text."""
+
+TYPED = "typed"
+"""In the meta of a CAST that the text has as ``TIMESTAMP '2026-01-31'``."""
+
 PRINTED: dict[type[Any], Callable[[Any, Any], str]] = {
     exp.Array: lambda self, e: f"[{self.expressions(e, flat=True)}]",
     exp.Bracket: lambda self, e: f"{self.sql(e, 'this')}[{self.expressions(e, flat=True)}]",
     exp.Slice: _slice_text,
     exp.IntDiv: lambda self, e: self.binary(e, "DIV"),
+    exp.Cast: lambda self, e: (
+        f"{self.sql(e, 'to')} {self.sql(e, 'this')}" if e.meta.get(TYPED) else self.cast_sql(e)
+    ),
     exp.Placeholder: lambda self, e: f"${e.this}" if e.args.get("this") else "?",
 }
 """How nodes are printed that sqlglot's own printer does not write as queries have them."""
@@ -83,8 +92,8 @@ def text_of(node: Any) -> str:
     Examples
     --------
     >>> from tensorlake_spark.query.language.parsing import parse
-    >>> [text_of(one) for one in parse("SELECT x[::-1, 1:], i DIV 2, -x[2:a + 1:3] FROM t").selects]
-    ['x[::-1, 1:]', 'i DIV 2', '-x[2:a + 1:3]']
+    >>> [text_of(one) for one in parse("SELECT x[::-1, 1:], i DIV 2, -x[2:a + 1:3], DATE '2026-01-31' FROM t").selects]
+    ['x[::-1, 1:]', 'i DIV 2', '-x[2:a + 1:3]', "DATE '2026-01-31'"]
     """
     try:
         return str(_Printer().generate(node))

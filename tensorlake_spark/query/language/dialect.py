@@ -17,7 +17,7 @@ from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined,unused-
 from sqlglot.tokens import Tokenizer as BaseTokenizer
 
 from tensorlake_spark.query.functions.registry import find
-from tensorlake_spark.query.functions.tree_names import PRINTED
+from tensorlake_spark.query.functions.tree_names import PRINTED, TYPED
 from tensorlake_spark.query.language.clauses import (
     ARRANGE,
     CLAUSES,
@@ -194,6 +194,28 @@ class TensorDialect(Dialect):
             if isinstance(inner, exp.Anonymous) and "start" not in inner.meta:
                 _placed(inner, token)
             return found
+
+        def _parse_type(self, *args: Any, **options: Any) -> Any:
+            """Note that a CAST is written as ``DATE '2026-01-31'``, and where; ``::`` behind it takes its value."""
+            token, text = self._curr, self._next
+            found = super()._parse_type(*args, **options)
+            if (
+                text is None
+                or text.token_type != TokenType.STRING
+                or not isinstance(found, exp.Cast)
+            ):
+                return found
+            inner, outer = found.this, None
+            while isinstance(inner, exp.Cast):
+                inner, outer = inner.this, inner
+            if token.token_type not in self.TYPE_TOKENS or not isinstance(inner, exp.Literal):
+                return found
+            typed = _placed(exp.Cast(this=inner, to=found.args["to"]), token, text)
+            typed.meta[TYPED] = True
+            if outer is None:
+                return typed
+            outer.set("this", typed)
+            return found.this.pop()
 
         def _parse_in(self, *args: Any, **options: Any) -> Any:
             """Take ``IN :list`` as ``IN (:list)``."""

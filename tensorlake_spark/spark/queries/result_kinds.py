@@ -209,3 +209,8 @@ def _is_evaluable(node: Any) -> bool:
             continue
         return False
     return True
+
+
+def outside(kind: Kind) -> Kind:
+    """Return what a column of an inner query is outside: what was computed is there."""
+    return kind if kind.name == ARRAY else Kind(SCALAR, classes=kind.classes)

@@ -9,7 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from tensorlake_spark.errors import InvalidQueryError
-from tensorlake_spark.query.functions.tree_names import name_of, text_of
+from tensorlake_spark.query.functions.tree_names import STANDS_ALONE, name_of, text_of
 from tensorlake_spark.query.language.mistakes import NO_FILTER, NOT_SELECTED, mistake, place_named
 from tensorlake_spark.spark.queries.group_values import PICKING, is_sub_query, list_of
 from tensorlake_spark.spark.queries.result_kinds import ARRAY, Resolve, kind_of
@@ -49,6 +49,19 @@ def check_aggregate(sql: str, node: Any, resolve: Resolve, parameters: Mapping[s
         )  # fmt: skip
 
 
+def check_alone(sql: str, node: Any) -> None:
+    """Refuse an expression on tensors in which something is computed over rows.
+
+    Raises
+    ------
+    InvalidQueryError
+        With the place.
+    """
+    inner = node.find(exp.Window) or node.find(exp.AggFunc)
+    if inner is not None:
+        raise mistake(sql, inner, STANDS_ALONE.format(text_of(inner)))
+
+
 def check_places(
     sql: str, select: Any, resolve: Resolve, in_order: Resolve, parameters: Mapping[str, Any]
 ) -> None:
@@ -78,6 +91,10 @@ def check_places(
                 if not 1 <= int(value.name) <= len(select.expressions):
                     has = f"there are {len(select.expressions)}"
                     raise mistake(sql, value, f"{said} {value.name} names no column", has)
+                item = select.expressions[int(value.name) - 1]
+                named = exp.column(exp.to_identifier(item.alias, quoted=True))
+                if key == "order" and _is_tensor(named, in_order, parameters):
+                    raise _not_a_value(sql, value, said, item.alias)
                 continue
             if is_distinct and key == "order":
                 _check_selected(sql, value, names)
@@ -93,8 +110,8 @@ def check_places(
             _check_number(sql, clause.expression, key.upper(), parameters)
 
 
-def _not_a_value(sql: str, node: Any, said: str) -> InvalidQueryError:
-    what = f"{text_of(node)} is an array a row, and {said} takes a value a row"
+def _not_a_value(sql: str, node: Any, said: str, name: str = "") -> InvalidQueryError:
+    what = f"{name or text_of(node)} is an array a row, and {said} takes a value a row"
     return mistake(sql, node, what, _REDUCE)
 
 

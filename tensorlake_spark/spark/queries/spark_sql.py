@@ -15,6 +15,7 @@ from tensorlake_spark.errors import did_you_mean
 from tensorlake_spark.query.functions.boxes import with_forms
 from tensorlake_spark.query.functions.expressions import name_of
 from tensorlake_spark.query.language.class_names import with_class_numbers
+from tensorlake_spark.query.language.dialect import TensorDialect
 from tensorlake_spark.query.language.listed_values import constant, with_listed
 from tensorlake_spark.query.language.mistakes import mistake, no_value, span_of
 from tensorlake_spark.query.planning.select_text import distinct_names
@@ -31,8 +32,21 @@ from tensorlake_spark.spark.queries.group_values import (
     passing_nulls,
 )
 from tensorlake_spark.spark.queries.in_queries import as_in, with_nulls
-from tensorlake_spark.spark.queries.result_kinds import ARRAY, EQUAL, EQUALS, SCALAR, Kind, kind_of
-from tensorlake_spark.spark.queries.select_checks import check_aggregate, check_keys, check_places
+from tensorlake_spark.spark.queries.result_kinds import (
+    ARRAY,
+    EQUAL,
+    EQUALS,
+    SCALAR,
+    Kind,
+    kind_of,
+    outside,
+)
+from tensorlake_spark.spark.queries.select_checks import (
+    check_aggregate,
+    check_alone,
+    check_keys,
+    check_places,
+)
 from tensorlake_spark.spark.queries.tables_in_reach import (
     Columns,
     Table,
@@ -135,8 +149,8 @@ class SparkPrinter:
         by_names(node, same)
         check_keys(self.sql, node, same)
         ordered = {name.casefold(): kind for name, kind in out.items()}
-        outside = {name: _after(kind) for name, kind in out.items()}
-        orders = [tables.behind(node.expressions, outside), *outer]
+        behind = {name: outside(kind) for name, kind in out.items()}
+        orders = [tables.behind(node.expressions, behind), *outer]
         resolvers = self._resolver(scopes, ordered), self._resolver(orders)
         check_places(self.sql, node, *resolvers, self.parameters)
         has_keys = with_keys(node)
@@ -161,7 +175,7 @@ class SparkPrinter:
             put_around(node, [*out])
         if node.args.get("distinct") is not None:
             self._compare(node, Table(out))
-        return Table(outside)
+        return Table(behind)
 
     def _compare(self, node: Any, table: Table) -> None:
         """Give tensors of a query, which is rewritten, the same bytes where they are equal: Spark compares bytes."""
@@ -220,8 +234,7 @@ class SparkPrinter:
     # ------------------------------------------------------------------ names
 
     def _name_items(self, node: Any, scopes: list[Tables], joins: list[Any]) -> dict[str, str]:
-        """Give every item of a SELECT a name; a star becomes the columns that it means. Return the names that AS gives,
-        and what these became."""
+        """Give every item of a SELECT a name, a star those of its columns. Return what names that AS gives became."""
         used = {
             one.name.casefold() for join in joins for one in join.args.get("using") or () if one
         }
@@ -236,7 +249,7 @@ class SparkPrinter:
                 items.append(item)
                 written[item.alias.casefold()] = item
                 continue
-            name = item.sql(dialect=_dialect())
+            name = item.sql(dialect=TensorDialect)
             if isinstance(item, exp.Column):
                 found = self._found(item, scopes)
                 name = name_of(item).rpartition(".")[2] if found is None else found[1]
@@ -253,7 +266,11 @@ class SparkPrinter:
         """Put the expressions of aliases in the places where Spark knows only columns."""
         for key in ("where", "group", "having", "qualify"):
             clause = node.args.get(key)
-            inside = [] if clause is None else [*clause.walk(prune=_is_query)]
+            inside = (
+                []
+                if clause is None
+                else [*clause.walk(prune=lambda one: isinstance(one, exp.Query))]
+            )
             for one in inside:  # what a query inside it names is not of this one
                 if (
                     isinstance(one, exp.Column)
@@ -296,7 +313,7 @@ class SparkPrinter:
                 return found[0].columns[found[1]]
             kind = (aliases or {}).get(column.name.casefold())
             if kind is not None:
-                return _after(kind)
+                return outside(kind)
             reached = [table for tables in scopes for table in tables.values()]
             known = [name for table in reached for name in table.columns]
             shown = [n for table in reached for n in table.columns if n not in table.hidden]
@@ -399,6 +416,7 @@ class SparkPrinter:
 
     def _call(self, node: Any, kind: Kind, scopes: list[Tables]) -> Any:
         """Return the call of a function that computes a part of the tree."""
+        check_alone(self.sql, node)
         columns: dict[str, Any] = {}
         names: dict[str, str] = {}
         forms: dict[str, str] = {}
@@ -430,18 +448,3 @@ class SparkPrinter:
         name = self.function_of(inner, given, [*names.values()], sid is not None)
         arguments = [columns[text] for text in names] or [exp.Literal.number(1)]
         return exp.Anonymous(this=name, expressions=arguments + ([] if sid is None else [sid]))
-
-
-def _after(kind: Kind) -> Kind:
-    """Return what a column of an inner query is outside: what was computed is there."""
-    return kind if kind.name == ARRAY else Kind(SCALAR, classes=kind.classes)
-
-
-def _dialect() -> Any:
-    from tensorlake_spark.query.language.dialect import TensorDialect
-
-    return TensorDialect
-
-
-def _is_query(node: Any) -> bool:
-    return isinstance(node, exp.Query)

@@ -54,6 +54,27 @@ def test_what_duckdb_refuses_is_an_error_of_the_query(shapes):
         len(ds.query("SELECT sum(note) AS s FROM dataset"))  # and not what it could call instead
 
 
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("labels FROM dataset GROUP BY labels ORDER BY array_mean(emb)", r"array_mean\(emb\)"),
+        (
+            "labels FROM dataset GROUP BY labels HAVING array_mean(emb) > 1",
+            r"array_mean\(emb\) > 1",
+        ),
+        ("array_mean(emb) AS m, labels FROM dataset GROUP BY array_mean(emb)", "labels"),
+        (
+            "labels, array_mean(emb) AS note FROM dataset GROUP BY labels ORDER BY 2",
+            r"array_mean\(emb\)",
+        ),
+    ],
+)
+def test_what_is_in_no_group_is_named_as_in_the_query(shapes, sql, said):
+    """DuckDB names a column of a step, such as n5."""
+    with pytest.raises(tl.InvalidQueryError, match=rf"(?s)^{said} is neither in GROUP BY.*line 1"):
+        len(shapes.ds.query(f"SELECT {sql}"))
+
+
 def test_messages_name_columns_as_the_query_does(shapes):
     with pytest.raises(tl.InvalidQueryError, match=r"^note\[0\]: too many .*\(one of the rows\)"):
         len(shapes.ds.query("SELECT sid FROM dataset WHERE note[0] = 1"))

@@ -7,6 +7,7 @@ from sqlglot import exp
 
 import tensorlake_spark as tl
 from tensorlake_spark.errors import InvalidQueryError
+from tensorlake_spark.query.functions.tree_names import text_of
 from tensorlake_spark.query.language.dialect import TensorDialect
 from tensorlake_spark.query.language.parsing import parse
 from tensorlake_spark.query.user_functions import register_function, unregister_function
@@ -203,3 +204,19 @@ def test_all_values_and_all_rows_are_no_function():
     for text in ("SELECT count(ALL x) FROM t", "SELECT ALL x FROM t", "SELECT 1 FROM t UNION ALL (SELECT 2 FROM t)",
                  "SELECT x = ALL (SELECT 1 FROM t) FROM t"):  # fmt: skip
         assert not [one for one in parse(text).find_all(exp.Anonymous) if one.name.lower() == "all"]
+
+
+@pytest.mark.parametrize(
+    ("text", "outer", "said"),
+    [
+        ("TIMESTAMP '2026-01-31 12:00:00'::DATE", "DATE", "CAST(TIMESTAMP '2026-01-31 12:00:00' AS DATE)"),
+        ("DATE '2026-01-31'::TEXT::TEXT", "TEXT", "CAST(CAST(DATE '2026-01-31' AS TEXT) AS TEXT)"),
+        ("date '2026-01-31'", "DATE", "DATE '2026-01-31'"),
+        ("CAST('2026-01-31' AS DATE)", "DATE", "CAST('2026-01-31' AS DATE)"),
+    ],
+)  # fmt: skip
+def test_a_moment_is_said_as_it_is_written_and_a_cast_behind_it_takes_its_value(text, outer, said):
+    """The text was cast first, and then became a moment again."""
+    node = selected(text)
+    assert node.args["to"].sql() == outer
+    assert node.sql(dialect=TensorDialect) == said == text_of(node)

@@ -41,6 +41,20 @@ SAME = [
 ]
 
 
+REFUSED = [
+    ("label, x FROM dataset ORDER BY 2", "^x is an array a row, and ORDER BY.*column 39"),
+    ("label, x AS y FROM dataset GROUP BY label ORDER BY 2", "^y is an array a row, and ORDER BY"),
+    ("array_max(any_value(x)) AS m FROM dataset GROUP BY label", r"^ANY_VALUE\(x\): it cannot.*line 1, column 18"),
+    ("array_max(x + row_number() OVER ()) AS m FROM dataset", r"^ROW_NUMBER\(\) OVER \(\): it cannot stand inside"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sql", "said"), REFUSED)
+def test_what_cannot_be_computed_of_tensors_is_refused_at_once(spark, ds, sql, said):
+    with pytest.raises(InvalidQueryError, match=said):
+        query(spark, f"SELECT {sql}", dataset=ds)
+
+
 @pytest.mark.parametrize("sql", SAME)
 def test_mistakes_are_said_in_the_same_words(spark, ds, sql):
     said = []
