@@ -74,6 +74,7 @@ PRINTED: dict[type[Any], Callable[[Any, Any], str]] = {
     exp.Bracket: lambda self, e: f"{self.sql(e, 'this')}[{self.expressions(e, flat=True)}]",
     exp.Slice: _slice_text,
     exp.IntDiv: lambda self, e: self.binary(e, "DIV"),
+    exp.BitwiseXor: lambda self, e: self.func("XOR", e.this.unnest(), e.expression.unnest()),
     exp.Cast: lambda self, e: (
         f"{self.sql(e, 'to')} {self.sql(e, 'this')}" if e.meta.get(TYPED) else self.cast_sql(e)
     ),

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import ParseError
 from sqlglot.generator import Generator as BaseGenerator
 from sqlglot.parser import Parser as BaseParser
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined,unused-ignore]
@@ -83,6 +84,7 @@ class TensorDialect(Dialect):
     class Parser(BaseParser):
         """Its grammar."""
 
+        FUNCTIONS: ClassVar[Any] = {**BaseParser.FUNCTIONS, "XOR": lambda given: _xor(given)}
         NO_PAREN_FUNCTION_PARSERS: ClassVar[Any] = {
             name: parse
             for name, parse in BaseParser.NO_PAREN_FUNCTION_PARSERS.items()
@@ -299,6 +301,14 @@ class TensorDialect(Dialect):
                 if clause is not None:
                     text += f"{self.sep()}{self.sql(clause)}"
             return text
+
+
+def _xor(given: list[Any]) -> Any:
+    """Return ``xor(a, b)``: of bits, as in DuckDB and NumPy."""
+    if len(given) != 2:
+        raise ParseError("xor takes two numbers")
+    left, right = given
+    return exp.BitwiseXor(this=exp.paren(left, False), expression=exp.paren(right, False))
 
 
 def _switch_text(node: Any, name: str) -> str:

@@ -25,6 +25,9 @@ MOST_NESTED, MOST_DEEP, MOST_TYPES = 24, 100, 4
 """More brackets in each other, operations of operations, or types of types are refused: they are walked by recursion,
 and sqlglot reads types in each other many times."""
 
+_NO_OPERATIONS = (exp.Query, exp.Alias, exp.Column, exp.Paren)
+"""What is around operations, and in them."""
+
 _SHORT, _KNOWN = 4096, 64
 """Trees of so many texts of at most so many characters are kept."""
 
@@ -148,6 +151,11 @@ def _checked(sql: str, tokens: list[Any]) -> list[Any]:
                 "a query is one statement",
                 "leave out what follows the semicolon",
             )
+        if kind == TokenType.CARET:
+            raise mistake(
+                sql, _span(token), "^ is not taken in a query: it is a power in DuckDB, and xor in Spark and NumPy",
+                "write power(a, b) or xor(a, b)",
+            )  # fmt: skip
         if kind in _OPENING:
             inside.append(before.token_type in TensorDialect.Parser.TYPE_TOKENS)
         elif kind in _CLOSING and inside:
@@ -188,17 +196,18 @@ def _with_limits(sql: str, tree: Any) -> None:
 
 
 def _check_depth(sql: str, tree: Any) -> None:
-    """Refuse what is too deep for recursion; chains of AND and OR are flat."""
+    """Refuse what is too deep for recursion; chains of AND and OR are flat, and brackets have a bound of their own."""
     todo = [(tree, 0)]
     while todo:
         node, depth = todo.pop()
         if depth > MOST_DEEP:
             raise mistake(
-                sql, node, f"more than {MOST_DEEP} operations are in each other", "take WITH, or IN"
-            )
+                sql, node, f"more than {MOST_DEEP} operations are in each other",
+                "put parts of them into brackets, as in (a + b) + (c + d), or take WITH, or IN",
+            )  # fmt: skip
         for child in node.iter_expressions():
             same = isinstance(node, exp.Connector) and type(child) is type(node)
-            todo.append((child, depth if same else depth + 1))
+            todo.append((child, depth + (not same and not isinstance(node, _NO_OPERATIONS))))
 
 
 def _unparsed(sql: str, error: ParseError) -> InvalidQueryError:

@@ -35,6 +35,8 @@ def like_numpy(node: Any) -> Any:
         return with_wide_number(node)
     if isinstance(node, exp.Div):
         return _quotient(node)
+    if isinstance(node, exp.BitwiseXor):  # a function becomes an operator, which binds less
+        return exp.paren(node, copy=False)
     if isinstance(node, (exp.Ceil, exp.Floor)):
         return _floor(node)
     return remainder_by_zero(node, _remainder)

@@ -150,6 +150,12 @@ REFUSED = [
     ("SELECT a FROM t GROUP BY a WITH TOTALS", "WITH TOTALS"),
     ("SELECT CAST(a AS INT FORMAT 'x') FROM t", "FORMAT"),
     ("SELECT * LIKE 'a%' FROM t", "stands in an expression"),
+    (
+        "SELECT a ^ 2 FROM t",
+        r"\^ is not taken.*power in DuckDB.*write power\(a, b\) or xor\(a, b\)",
+    ),
+    ("SELECT xor(a) FROM t", "xor takes two numbers"),
+    ("SELECT xor(a, b, c) FROM t", "xor takes two numbers"),
     ("SELECT a FROM t WHERE a = ANY(:list)", "any.* is a bool.*IN"),
     ("SELECT a FROM t WHERE a <> ALL([1, 2])", "all.* is a bool"),
     ("SELECT a FROM t WHERE 3 = any(x)", "any.* is a bool.*contains"),
@@ -223,6 +229,17 @@ def test_deep_texts_end_soon_and_without_recursion(before, behind, depth):
 def test_long_chains_of_and_are_taken():
     tree = parse("SELECT a FROM t WHERE " + " AND ".join(f"a <> {i}" for i in range(2000)))
     assert sum(1 for _ in tree.find_all(exp.NEQ)) == 2000
+
+
+def test_so_many_operations_are_taken_as_the_message_says():
+    """Those around them and in them, as a name by AS, were counted too."""
+    terms = [f"c{number}" for number in range(150)]
+    parse(f"SELECT {' + '.join(terms[:101])} AS total FROM t")
+    with pytest.raises(
+        InvalidQueryError, match=r"more than 100 operations.*\(a \+ b\) \+ \(c \+ d\)"
+    ):
+        parse(f"SELECT {' + '.join(terms[:102])} AS total FROM t")
+    parse(f"SELECT ({' + '.join(terms[:75])}) + ({' + '.join(terms[75:])}) AS total FROM t")
 
 
 def test_texts_that_are_too_long_are_refused():

@@ -70,3 +70,8 @@ def test_numbers_beyond_64_bits_are_compared_with_values(spark, text):
     """Spark took the first two for true where n is null, and refused the third."""
     frame = spark.createDataFrame([(1,), (None,)], "n bigint")
     assert [row.n for row in frame.where(sql(text)).collect()] == [1]
+
+
+def test_xor_binds_as_a_function_does(spark):
+    """Spark has an operator for it, which binds less than a sign and a product."""
+    assert spark.sql(f"SELECT {sql('-xor(3, 2 | 4) * 2')} AS a").first().a == -10
