@@ -284,8 +284,7 @@ class SelectText:
             if found is not None:
                 self.clauses[key] = found
         if "group" in self.clauses:
-            group = self.clauses["group"]
-            group.set("expressions", [self._positional(g, "GROUP BY") for g in group.expressions])
+            self._put_in_items("group", "GROUP BY")
         if self.node.args.get("having") is not None:
             self.clauses["having"] = self._having()
         if self.node.args.get("windows"):
@@ -295,13 +294,14 @@ class SelectText:
         order = self.node.args.get("order")
         if order is not None:
             self.clauses["order"] = self.scope.with_values(self.resolved(order, True))
-            for one in self.clauses["order"].expressions:
-                one.set("this", self._positional(one.this, "ORDER BY"))
+            self._put_in_items("order", "ORDER BY")
         self.arranged: list[Any] = []
         if self.node.args.get("arrange") is not None:
             found = self.node.args["arrange"].expressions
             self.arranged = [
-                self._positional(self.scope.with_values(self.resolved(one, True)), "ARRANGE BY")
+                self._positional(
+                    one, self.scope.with_values(self.resolved(one, True)), "ARRANGE BY"
+                )
                 for one in found
             ]
         sampled = self.node.args.get("sample_by")
@@ -313,15 +313,28 @@ class SelectText:
             if clause is not None:
                 self.planner.number(clause.expression, name)
 
-    def _positional(self, node: Any, what: str) -> Any:
+    def _put_in_items(self, clause: str, what: str) -> None:
+        """Let keys of a clause be the items whose numbers they are."""
+        made, written = self.clauses[clause], self.node.args[clause].expressions
+        keys = []
+        for key, one in zip(made.expressions, written, strict=True):
+            if isinstance(key, exp.Ordered):
+                key.set("this", self._positional(one.this, key.this, what))
+                keys.append(key)
+            else:
+                keys.append(self._positional(one, key, what))
+        made.set("expressions", keys)
+
+    def _positional(self, node: Any, made: Any, what: str) -> Any:
+        """Return a key: the item whose number the text has, else what was `made` of the text."""
         if not isinstance(node, exp.Literal) or node.is_string or not node.this.isdigit():
-            return node
+            return no_number(made)
         place = int(node.this)
         if not 1 <= place <= len(self.items):
             raise self.planner.mistake(
                 node, f"{what} {place} names no column", f"there are {len(self.items)}"
             )
-        return self.items[place - 1][1].copy()
+        return no_number(self.items[place - 1][1].copy())
 
     def _is_grouped(self) -> bool:
         if "group" in self.clauses or "having" in self.clauses:
@@ -393,6 +406,20 @@ def _aggregates(node: Any, parameters: Mapping[str, Any]) -> bool:
             return True
     inner = node.this if isinstance(node, exp.Window) else node
     return any(_aggregates(child, parameters) for child in children(inner))
+
+
+def no_number(node: Any) -> Any:
+    """Return a key so that no engine reads it as the number of an item, which a constant item would be.
+
+    Examples
+    --------
+    >>> no_number(exp.column("a")).sql(), no_number(exp.Literal.number(2)).sql()
+    ('a', 'CASE WHEN TRUE THEN 2 END')
+    """
+    inner = node.this if isinstance(node, exp.Neg) else node
+    if not isinstance(inner.unnest(), (exp.Literal, exp.Boolean, exp.Null, exp.Placeholder)):
+        return node
+    return exp.Case(ifs=[exp.If(this=exp.true(), true=node)])
 
 
 def lazy_text(node: Any) -> str:

@@ -21,6 +21,7 @@ from tensorlake_spark.spark.queries.batch_functions.frame_rows import (
     neighbours,
     ungrouped,
 )
+from tensorlake_spark.spark.queries.group_orders import without_names
 from tensorlake_spark.spark.queries.result_kinds import ARRAY, SCALAR, Kind
 from tensorlake_spark.spark.queries.spark_sql import SparkPrinter
 from tensorlake_spark.spark.queries.tables_in_reach import Columns, Table, Tables
@@ -77,6 +78,11 @@ class ClauseFrames(SparkPrinter):
             self._expand(node, clauses[EXPAND])
         weights = [clauses[SAMPLE_BY].this] if SAMPLE_BY in clauses else []
         keys = list(clauses[ARRANGE].expressions) if ARRANGE in clauses else []
+        items = {
+            one.alias.casefold(): one.this for one in node.expressions if isinstance(one, exp.Alias)
+        }
+        keys = [without_names(self._item(node, one), items) for one in keys]
+        weights = [without_names(one, items) for one in weights]
         hidden = [f"__key{number}" for number in range(len(weights) + len(keys))]
         for name, one in zip(hidden, [*weights, *keys], strict=True):
             node.append("expressions", exp.alias_(one.copy(), name, quoted=True))
@@ -102,6 +108,23 @@ class ClauseFrames(SparkPrinter):
         }
         columns |= {name: _element(columns[name]) for name in axes}
         return ungrouped(frame, axes), Table(columns)
+
+    def _item(self, node: Any, key: Any) -> Any:
+        """Return a key of ARRANGE BY: the item of a SELECT whose number it is, any other as it is."""
+        if not isinstance(key, exp.Literal) or not key.is_int:
+            return key
+        place, items = int(key.this), node.expressions
+        if not 1 <= place <= len(items):
+            has = f"there are {len(items)}"
+            raise mistake(self.sql, key, f"ARRANGE BY {place} names no column", has)
+        if any(one.is_star for one in items[:place]):
+            raise mistake(
+                self.sql,
+                key,
+                "with Spark, a number behind a star names no column",
+                "name the column",
+            )
+        return items[place - 1].unalias()
 
     def _text(self, node: Any) -> str:
         """Return the SQL of a query that was rewritten, with what WITH means around it."""

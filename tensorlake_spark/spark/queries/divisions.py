@@ -1,6 +1,7 @@
-"""Divisions and floors of plain numbers in Spark SQL, as the other engine has them.
+"""Divisions and floors of plain numbers, and what is NaN or infinite, in Spark SQL as the other engine has them.
 
 By zero Spark would raise an error. Its ``floor`` of a float is a whole number: NaN becomes 0, and large ones are cut.
+Null is not NaN there, and it does not know what is infinite.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from tensorlake_spark.query.functions.tree_names import remainder_by_zero
+from tensorlake_spark.query.functions.tree_names import function_name, remainder_by_zero
 from tensorlake_spark.spark.frames.wide_numbers import with_wide_number
 
 _NAN = '{"v":"NaN"}'
@@ -39,7 +40,24 @@ def like_numpy(node: Any) -> Any:
         return exp.paren(node, copy=False)
     if isinstance(node, (exp.Ceil, exp.Floor)):
         return _floor(node)
+    if isinstance(node, exp.IsNan):
+        absent = exp.Is(this=exp.paren(node.this), expression=exp.null())
+        return exp.If(this=absent, true=exp.null(), false=node)
+    if isinstance(node, exp.IsInf):
+        return exp.paren(exp.EQ(this=_size(node.this), expression=_infinite()), copy=False)
+    if function_name(node) == "isfinite":
+        return exp.paren(
+            exp.LT(this=_size(node.expressions[0]), expression=_infinite()), copy=False
+        )
     return remainder_by_zero(node, _remainder)
+
+
+def _size(node: Any) -> Any:
+    return exp.Abs(this=_double(node))  # NaN is greater than all numbers
+
+
+def _infinite() -> Any:
+    return _double(exp.Literal.string("Infinity"))
 
 
 def _floor(node: Any) -> Any:
@@ -57,7 +75,7 @@ def _floor(node: Any) -> Any:
 
 
 def _quotient(node: Any) -> Any:
-    above, infinite = _double(node.this.copy()), _double(exp.Literal.string("Infinity"))
+    above, infinite = _double(node.this.copy()), _infinite()
     return _where_zero(
         node.expression,
         exp.Mul(this=above, expression=infinite),

@@ -81,7 +81,7 @@ def with_keys(select: Any) -> bool:
         keys = [one for one in keys if one.find(exp.Window) is not None]
     keys = [one for one in keys if not _is_given(one.this, items)]
     for number, one in enumerate(keys):
-        item = exp.alias_(_without_names(one.this, items), f"__order{number}", quoted=True)
+        item = exp.alias_(without_names(one.this, items), f"__order{number}", quoted=True)
         select.append("expressions", item)
         one.set("this", exp.column(exp.to_identifier(item.alias, quoted=True)))
     if qualify is not None:
@@ -127,8 +127,14 @@ def _is_given(key: Any, items: dict[str, Any]) -> bool:
     return isinstance(key, exp.Literal)
 
 
-def _without_names(key: Any, items: dict[str, Any]) -> Any:
-    """Return a key with the items themselves in the places of their names."""
+def without_names(key: Any, items: dict[str, Any]) -> Any:
+    """Return a key with the items themselves in the places of their names.
+
+    Examples
+    --------
+    >>> without_names(exp.column("a") + 1, {"a": exp.column("b")}).sql()
+    '(b) + 1'
+    """
 
     def meant(node: Any) -> Any:
         is_name = isinstance(node, exp.Column) and not node.table

@@ -18,7 +18,7 @@ from tensorlake_spark.query.language.class_names import with_class_numbers
 from tensorlake_spark.query.language.dialect import TensorDialect
 from tensorlake_spark.query.language.listed_values import constant, with_listed
 from tensorlake_spark.query.language.mistakes import mistake, no_value, span_of
-from tensorlake_spark.query.planning.select_text import distinct_names
+from tensorlake_spark.query.planning.select_text import distinct_names, no_number
 from tensorlake_spark.spark.queries.divisions import like_numpy
 from tensorlake_spark.spark.queries.group_orders import named_in_order, put_around, with_keys
 from tensorlake_spark.spark.queries.group_values import (
@@ -279,7 +279,7 @@ class SparkPrinter:
                 ):
                     meant = aliases.get(one.name.casefold())
                     if meant is not None:
-                        one.replace(exp.Paren(this=meant.copy()))
+                        one.replace(exp.Paren(this=no_number(meant.copy())))
 
     def _number_classes(self, node: Any, scopes: list[Tables], aliases: dict[str, Any]) -> None:
         """Let a SELECT compare columns of classes with numbers, where it compares them with names."""

@@ -75,3 +75,18 @@ def test_numbers_beyond_64_bits_are_compared_with_values(spark, text):
 def test_xor_binds_as_a_function_does(spark):
     """Spark has an operator for it, which binds less than a sign and a product."""
     assert spark.sql(f"SELECT {sql('-xor(3, 2 | 4) * 2')} AS a").first().a == -10
+
+
+def test_what_is_nan_or_infinite_is_null_of_null(spark):
+    """Spark's isnan of null is false, so that NOT isnan(f) kept nulls; it has no isinf."""
+    names = ("isnan(f)", "NOT isnan(f)", "isinf(-f)", "isfinite(f)")
+    items = ", ".join(f"{sql(text)} AS c{number}" for number, text in enumerate(names))
+    rows = spark.sql(
+        f"SELECT {items} FROM VALUES (1D), (DOUBLE('NaN')), (DOUBLE('Infinity')), (NULL) AS t(f)"
+    ).collect()
+    assert [tuple(row) for row in rows] == [
+        (False, True, False, True),
+        (True, False, False, False),
+        (False, True, True, False),
+        (None, None, None, None),
+    ]

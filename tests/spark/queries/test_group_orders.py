@@ -46,6 +46,13 @@ ROWS = [
     ("-label AS label FROM ds GROUP BY label HAVING label > 1 ORDER BY label", [[-3], [-2]]),
     ("label + 1 AS label FROM ds GROUP BY label + 1 HAVING label + 1 > 2 ORDER BY 1", [[3], [4]]),
     ("count(*) AS label FROM ds WHERE w IN (SELECT w FROM ds GROUP BY w HAVING w > 4) HAVING label > 2", [[3]]),
+    # the name of a constant is not the number of an item
+    ("2 AS l, label AS m FROM ds WHERE w > 4 ORDER BY l, m", [[2, 0], [2, 2], [2, 3]]),
+    ("2 AS l, -label AS m, label AS k FROM ds WHERE w > 4 ORDER BY 1, 3", [[2, 0, 0], [2, -2, 2], [2, -3, 3]]),
+    ("2 AS l, -label AS m, count(*) AS n FROM ds GROUP BY l, m HAVING n > 1 ORDER BY l, m", [[2, -2, 2], [2, -1, 2], [2, 0, 2]]),
+    ("'x' AS l, NULL AS m, label FROM ds WHERE w > 4 ORDER BY l, m DESC, 3", [["x", None, 0], ["x", None, 2], ["x", None, 3]]),
+    ("label % 2 AS label, w FROM ds ARRANGE BY label", ARRANGED := [[0, 5], [0, 4], [0, 2], [0, 9], [1, 1], [1, 0], [1, 7]]),
+    ("label % 2, w FROM ds ARRANGE BY 1", ARRANGED),
     # in a join
     ("a.label, -b.w AS w FROM ds AS a JOIN ds AS b USING (w) WHERE w > 4 ORDER BY w", [[2, -9], [3, -7], [0, -5]]),
     ("a.label FROM ds AS a JOIN ds AS b ON a.w = b.w WHERE a.w > 4 ORDER BY label", [[0], [2], [3]]),
