@@ -114,7 +114,7 @@ class Tables(dict[str, Table]):
         Raises
         ------
         InvalidQueryError
-            If another table is called so.
+            If another table is called so, or USING names a tensor.
         """
         if alias and alias in self:
             raise mistake(
@@ -123,13 +123,27 @@ class Tables(dict[str, Table]):
         if join is not None:
             if str(join.args.get("kind") or "").upper() in ("SEMI", "ANTI"):
                 self.unseen.add(alias)
-            self.merged |= {one.name.casefold() for one in join.args.get("using") or ()}
             if str(join.args.get("method") or "").upper() == "NATURAL":
-                known = {name.casefold() for one in self.values() for name in one.columns}
-                self.merged |= known & {
-                    name.casefold() for name in table.columns if name not in table.hidden
-                }
+                self._name_columns(join, table)
+            names = [one.name for one in join.args.get("using") or ()]
+            for name in names:
+                found = table.find(name)
+                if found is not None and table.columns[found].name == ARRAY:
+                    raise mistake(sql, join, f"USING names {name!r:.80}, which is a tensor")
+            self.merged |= {name.casefold() for name in names}
         self[alias] = table
+
+    def _name_columns(self, join: Any, table: Table) -> None:
+        """Let a NATURAL join say which columns it means: Spark would take hidden ones too, such as the sid."""
+        known = {
+            name.casefold()
+            for one in self.values()
+            for name in one.columns
+            if name not in one.hidden
+        }
+        both = [n for n in table.columns if n not in table.hidden and n.casefold() in known]
+        join.set("method", None)
+        join.set("using", [exp.to_identifier(name, quoted=True) for name in both] or None)
 
     def having(self, parts: Sequence[str]) -> list[tuple[str, Table, str]]:
         """Return the aliases and tables that have a column, and its name there."""
@@ -356,13 +370,11 @@ def check_product(sql: str, select: Any, tables: Tables) -> None:
 
 
 def _by_name(tables: Tables, joins: Sequence[Any]) -> Iterator[set[str]]:
-    """Yield the tables that USING and NATURAL join."""
+    """Yield the tables that USING joins."""
     aliases = [*tables]
     for number, join in enumerate(joins, 1):
         names = [one.name for one in join.args.get("using") or ()]
-        if str(join.args.get("method") or "").upper() == "NATURAL":
-            yield {*aliases[: number + 1]}
-        elif names:
+        if names:
             before = (alias for alias in aliases[:number] if tables[alias].find(names[0]))
             yield {next(before, aliases[0]), aliases[number]}
 

@@ -1,6 +1,7 @@
 """Which table of a SELECT has a column, and how large a product is."""
 
 import re
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -160,3 +161,37 @@ def test_names_that_cannot_be_given_are_refused(spark, ds, sql, said):
         with pytest.raises(InvalidQueryError) as caught:
             run(sql, ds=ds, t=T)
         assert re.search(said, str(caught.value))
+
+
+@pytest.fixture(scope="module")
+def halves(tmp_path_factory):
+    """Two datasets with a column of the same name, whose samples stand in another order."""
+    root = tmp_path_factory.mktemp("halves")
+    left = tl.dataset(
+        str(root / "left"), {"n": "int64", "a": "string", "x": tl.types.Tensor("int8")}
+    )
+    left.extend({"n": [1, 2, 3, 4], "a": [*"pqrs"], "x": np.zeros((4, 2), "i1")})
+    right = tl.dataset(str(root / "right"), {"n": "int64", "b": "string"})
+    right.extend({"n": [4, 2, 9], "b": [*"uvw"]})
+    return {"l": left, "r": right}
+
+
+@pytest.mark.parametrize(
+    ("sql", "wanted"),
+    [
+        ("n, a, b FROM l NATURAL JOIN r ORDER BY n", [(2, "q", "v"), (4, "s", "u")]),
+        ("a, b FROM l NATURAL LEFT JOIN r WHERE n < 3 ORDER BY n", [("p", None), ("q", "v")]),
+        ("* FROM r NATURAL JOIN (SELECT n, a FROM l) AS q ORDER BY a", [(2, "v", "q"), (4, "u", "s")]),
+    ],
+)  # fmt: skip
+def test_a_natural_join_is_of_the_columns_that_a_star_means(spark, halves, sql, wanted):
+    """Spark joined by the hidden numbers of the samples, too."""
+    assert [tuple(row) for row in query(spark, f"SELECT {sql}", **halves).collect()] == wanted
+    assert [tuple(row.values()) for row in tl.query(f"SELECT {sql}", **halves)] == wanted
+
+
+@pytest.mark.parametrize("join", ["JOIN l AS m USING (x)", "NATURAL JOIN l AS m"])
+def test_using_takes_no_tensors(spark, halves, join):
+    for asked in (partial(query, spark), tl.query):
+        with pytest.raises(tl.InvalidQueryError, match="USING names 'x', which is a tensor"):
+            asked(f"SELECT l.a FROM l {join}", **halves)
