@@ -206,7 +206,7 @@ def duckdb_sql(tree: Any) -> str:
     --------
     >>> from tensorlake_spark.query.language.parsing import parse
     >>> duckdb_sql(parse("SELECT a % 3, a % b FROM t"))
-    'SELECT a % 3, COALESCE(a % b, (a) * 0) FROM t'
+    'SELECT a % 3, COALESCE(a % b, CASE WHEN NOT (b) IS NULL THEN (a) * 0 END) FROM t'
     """
     if tree.find(*REMAINDERS) is not None:
         tree = tree.transform(partial(remainder_by_zero, made=_zero_where_null))
@@ -214,9 +214,12 @@ def duckdb_sql(tree: Any) -> str:
 
 
 def _zero_where_null(node: Any) -> Any:
-    """Return a remainder that is 0 by zero, where DuckDB has null for whole numbers; for others it has NaN."""
+    """Return a remainder that is 0 by zero, where DuckDB has null for whole numbers; for others it has NaN. By null
+    it stays null."""
     nothing = exp.Mul(this=exp.paren(node.this), expression=exp.Literal.number(0))
-    return exp.Coalesce(this=node, expressions=[nothing])
+    given = exp.not_(exp.Is(this=exp.paren(node.expression), expression=exp.null()), copy=False)
+    by_zero = exp.Case(ifs=[exp.If(this=given, true=nothing)])
+    return exp.Coalesce(this=node, expressions=[by_zero])
 
 
 def plain(value: Any) -> Any:

@@ -40,7 +40,7 @@ def named_in_order(
     >>> tree = parse("SELECT a AS a, -a AS a_1 FROM t ORDER BY a, max(a)")
     >>> named_in_order(tree, {"a": "a_1"}, lambda column: exp.column(column.name, table="t"))
     >>> tree.args["order"].sql()
-    'ORDER BY "a_1", MAX(t.a)'
+    'ORDER BY "a_1" NULLS LAST, MAX(t.a) NULLS LAST'
     """
     order = select.args.get("order")
     names = [item.alias_or_name.casefold() for item in select.expressions]

@@ -138,3 +138,10 @@ def test_an_interrupt_ends_the_batches_of_a_query(tmp_path):
     assert 1 <= int(made) <= 2 * THREADS
     assert rest == f"[] [{count}]"
     assert os.listdir(left) == []
+
+
+@pytest.mark.parametrize("operation", ["a % b", "a DIV b", "mod(a, b)"])
+def test_a_remainder_by_null_is_null_and_not_that_by_zero(operation):
+    numbers = pa.table({"a": [7, 7, None], "b": pa.array([0, None, 2], pa.int64())})
+    view = tl.query(f"SELECT {operation} AS r FROM t", t=numbers)
+    assert [row["r"] for row in view] == [0, None, None]
