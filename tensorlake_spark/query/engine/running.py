@@ -156,7 +156,7 @@ def narrowed(table: pa.Table) -> pa.Table:
 def _placed(plan: Plan, said: str, given: Mapping[str, Any]) -> InvalidQueryError:
     """Return what DuckDB says of its text, and of the parameters in it, as a mistake in the text of the user."""
     sql = plan.text
-    single = re.search(r'column "(.+?)" must appear in the GROUP BY', said)
+    single = re.search(r'column "?(.+?)"? must appear in the GROUP BY', said)
     called = _called(plan.steps, single[1]) if single is not None else ""
     name = called.replace("/", ".")
     found = re.search(rf"(?i)(?<!\w){re.escape(name)}(?!\w)", sql) if name else None
@@ -210,7 +210,20 @@ def duckdb_sql(tree: Any) -> str:
     """
     if tree.find(*REMAINDERS) is not None:
         tree = tree.transform(partial(remainder_by_zero, made=_zero_where_null))
-    return str(tree.sql(dialect="duckdb"))
+    sql = str(tree.sql(dialect="duckdb"))
+    # A statement of DuckDB 1.5 ends at a character of code 0.
+    return str(tree.transform(_spelled).sql(dialect="duckdb")) if "\0" in sql else sql
+
+
+def _spelled(node: Any) -> Any:
+    """Return a text with characters of code 0 as its parts, with `chr(0)` between them."""
+    if not (isinstance(node, exp.Literal) and node.is_string and "\0" in node.this):
+        return node
+    zero = exp.Anonymous(this="chr", expressions=[exp.Literal.number(0)])
+    out, *rest = [exp.Literal.string(part) for part in node.this.split("\0")]
+    for part in rest:
+        out = exp.DPipe(this=exp.DPipe(this=out, expression=zero.copy()), expression=part)
+    return exp.paren(out)
 
 
 def _zero_where_null(node: Any) -> Any:

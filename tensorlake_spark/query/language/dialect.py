@@ -46,6 +46,7 @@ CLAUSE_TOKENS = frozenset(_CLAUSES.values())
 
 _GONE = {"CLUSTER BY", "DISTRIBUTE BY", "SORT BY", "CONNECT BY", "START WITH"}
 _BEFORE_VALUES = (TokenType.SELECT, TokenType.L_PAREN, TokenType.COMMA, TokenType.L_BRACKET)
+_WORDS = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING, TokenType.CASE}
 _OPENING = {TokenType.L_BRACKET, TokenType.L_PAREN, TokenType.L_BRACE}
 _CLOSING = {TokenType.R_BRACKET, TokenType.R_PAREN, TokenType.R_BRACE}
 
@@ -337,6 +338,8 @@ def _parted(tokens: list[Token]) -> list[Token]:
         if is_all and last_two[0] in _BEFORE_VALUES:
             word = out[-1]  # the function, not the word of SELECT ALL x and count(ALL x)
             out[-1] = Token(TokenType.VAR, word.text, word.line, word.col, word.start, word.end)
+        elif last_two == [TokenType.L_PAREN, TokenType.ALL] and kind in _WORDS:
+            out.pop()  # sqlglot before 30.10 does not know it
         if kind == TokenType.DCOLON and inside and inside[-1] == TokenType.L_BRACKET:
             start = token.start
             out.append(Token(TokenType.COLON, ":", token.line, token.col, start, start))
