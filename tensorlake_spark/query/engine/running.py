@@ -220,9 +220,11 @@ def _spelled(node: Any) -> Any:
     if not (isinstance(node, exp.Literal) and node.is_string and "\0" in node.this):
         return node
     zero = exp.Anonymous(this="chr", expressions=[exp.Literal.number(0)])
-    out, *rest = [exp.Literal.string(part) for part in node.this.split("\0")]
+    first, *rest = node.this.split("\0")
+    out: Any = exp.Literal.string(first)
     for part in rest:
-        out = exp.DPipe(this=exp.DPipe(this=out, expression=zero.copy()), expression=part)
+        before = exp.DPipe(this=out, expression=zero.copy())
+        out = exp.DPipe(this=before, expression=exp.Literal.string(part))
     return exp.paren(out)
 
 
