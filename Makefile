@@ -91,12 +91,14 @@ test-s3: $(STAMP) $(VENV)/.quick ## The tests of lakes, Spark and jobs with all 
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --store s3 \
 		tests/lake tests/tensor tests/writing tests/upkeep tests/audit tests/spark tests/jobs tests/delta tests/docs $(PYTEST_ARGS)
 
+# pyarrow 21 reads no null of a list of fixed size, and says so. Two tests need Spark.
 .PHONY: test-lowest
 test-lowest: $(LOWEST)/.ready ## The tests that need no Spark, with the oldest versions that setup.cfg allows
 	$(LOWEST)/bin/python -m pytest -n 2 --dist loadfile -k "not spark and not executors" tests/indexing tests/layouts tests/golden tests/tensor \
 		tests/upkeep tests/ops tests/computing tests/columns tests/rows tests/reading tests/writing tests/datasets tests/loader \
 		tests/query --ignore tests/query/views/test_view_values.py \
 		--deselect 'tests/query/views/test_materialization.py::test_what_links_lead_to_is_copied_in[True]' \
+		--deselect tests/datasets/sources/tables/test_hf_parquet.py::test_a_null_among_tensors_of_arrow_is_one \
 		tests/properties/test_lake_machine.py tests/delta/log/test_rules.py tests/delta/log/test_actions.py \
 		tests/delta/files/test_corruption.py tests/lake/test_lake.py tests/lake/test_lake_sparse.py \
 		--deselect 'tests/datasets/derived/test_dataset_copy.py::test_lists_of_links_are_fetched[True]' $(PYTEST_ARGS)
