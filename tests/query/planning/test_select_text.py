@@ -116,8 +116,8 @@ def test_a_filter_of_tensors_is_refused_with_what_can_be_done(shapes, item):
 @pytest.mark.parametrize(
     ("item", "wanted"),
     [
-        ("any_value(emb) FILTER (WHERE sid > 5)", 6),
-        ("first(emb) FILTER (WHERE sid > 5 AND :yes)", 6),
+        ("any_value(emb) FILTER (WHERE sid = 6)", 6),
+        ("first(emb) FILTER (WHERE sid > 5 AND sid < 7 AND :yes)", 6),
         ("arg_max(emb, sid) FILTER (WHERE sid < 5)", 4),
         ("arg_min(emb, array_sum(emb)) FILTER (WHERE array_sum(emb) > 0 AND sid < 20)", None),
         ("any_value(emb) FILTER (WHERE sid < 0)", -1),
