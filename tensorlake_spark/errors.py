@@ -221,9 +221,8 @@ def storage_error(said: str, cause: BaseException) -> StorageError:
 
 def is_denied(error: BaseException) -> bool:
     """Whether an error tells that this user may not read or write something."""
-    return isinstance(error, PermissionError) or "Permission denied" in str(
-        error
-    )  # deltalake's is text
+    # deltalake has no type for it.
+    return isinstance(error, PermissionError) or "Permission denied" in str(error)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -332,10 +332,8 @@ class _Verdict:
         return RECORDS not in kinds or not wrong
 
 
-_OF_THE_LOG = {
-    RECORDS,
-    STATISTICS,
-}  # not the size: another file that is whole may lie in the place of this one
+# Not the size: another file that is whole may lie in the place of this one.
+_OF_THE_LOG = {RECORDS, STATISTICS}
 _COUNTED = {"totals", "order", "gap"}
 _NOT_SURE = {"totals", "seq", "order", "metadata"}
 _UNKNOWN = Problem("metadata", "", "")

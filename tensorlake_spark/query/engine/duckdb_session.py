@@ -56,9 +56,8 @@ def _database(duckdb: Any, files: tuple[str, ...]) -> Any:
             ):
                 try:
                     found.execute(f"SET {setting}")
-                except (
-                    duckdb.IOException
-                ) as error:  # it asks for the folder even if it needs no file there
+                except duckdb.IOException as error:
+                    # It asks for the folder even if it needs no file there.
                     raise StorageError(
                         f"DuckDB cannot begin: {error}; the folder in which this process runs may be deleted: os.chdir "
                         "to one that is there"

@@ -229,8 +229,7 @@ def _spelled(node: Any) -> Any:
 
 
 def _zero_where_null(node: Any) -> Any:
-    """Return a remainder that is 0 by zero, where DuckDB has null for whole numbers; for others it has NaN. By null
-    it stays null."""
+    """Return a remainder that is 0 by zero, where DuckDB has null for whole numbers, and null by null."""
     nothing = exp.Mul(this=exp.paren(node.this), expression=exp.Literal.number(0))
     given = exp.not_(exp.Is(this=exp.paren(node.expression), expression=exp.null()), copy=False)
     by_zero = exp.Case(ifs=[exp.If(this=given, true=nothing)])

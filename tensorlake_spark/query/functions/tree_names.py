@@ -102,6 +102,19 @@ def text_of(node: Any) -> str:
         return type(node).__name__
 
 
+def own_nodes(node: Any) -> list[Any]:
+    """Return a node and all in it, of queries in it the query alone: what these name is theirs.
+
+    Examples
+    --------
+    >>> from tensorlake_spark.query.language.parsing import parse
+    >>> where = parse("SELECT a FROM t WHERE b IN (SELECT c FROM u)").args["where"]
+    >>> [one.name for one in own_nodes(where) if isinstance(one, exp.Column)]
+    ['b']
+    """
+    return list(node.walk(prune=lambda one: isinstance(one, exp.Query)))
+
+
 def arguments_of(node: Any) -> list[Any]:
     """Return the arguments of a call, in order.
 

@@ -9,6 +9,7 @@ import numpy as np
 from sqlglot import exp
 
 from tensorlake_spark.errors import did_you_mean
+from tensorlake_spark.query.functions.tree_names import own_nodes
 from tensorlake_spark.query.language.mistakes import mistake
 
 _ORDERS = (exp.LT, exp.LTE, exp.GT, exp.GTE)
@@ -55,7 +56,7 @@ def with_class_numbers(
         found = classes_of(one)
         return names_of(one.this) if found is None and isinstance(one, exp.Bracket) else found
 
-    for one in list(node.walk(prune=lambda inner: isinstance(inner, exp.Query))):
+    for one in own_nodes(node):
         if isinstance(one, _COMPARISONS):
             sides = ("this", "expression")
             for here, there in (sides, sides[::-1]):

@@ -12,6 +12,8 @@ import numpy as np
 import pandas as pd
 from sqlglot import exp
 
+from tensorlake_spark.query.functions.tree_names import own_nodes
+
 _MOST_LITERALS = 1000
 """Of a longer list of numbers or texts a literal for each would take longer than to look the values up in a set."""
 
@@ -41,7 +43,7 @@ def with_listed(
     >>> [one.sql() for one in made]
     ['k IN (1, NULL, 7)', 'FALSE']
     """
-    for one in list(node.walk(prune=lambda inner: isinstance(inner, exp.Query))):
+    for one in own_nodes(node):
         if not isinstance(one, exp.In) or not is_taken(one.this):
             continue
         found = [_listed(item, parameters) for item in one.expressions]

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from sqlglot import exp
+
 from tensorlake_spark.errors import InvalidQueryError, did_you_mean
 
 WIDEST = 120
@@ -23,6 +25,27 @@ NO_FILTER = (
     "write its condition in WHERE, or in what picks, as in arg_max(x, CASE WHEN label > 0 THEN score END)",
 )
 """What is wrong with the FILTER of an aggregate, with its name, and what can be done."""
+
+
+def numbered_item(sql: str, key: Any, said: str, items: Sequence[Any]) -> Any:
+    """Return the item of a SELECT whose number a key of one of its clauses is, None if the key is no number.
+
+    Raises
+    ------
+    InvalidQueryError
+        If there is no such item; `said` is what the clause is called.
+
+    Examples
+    --------
+    >>> from sqlglot import exp
+    >>> numbered_item("", exp.Literal.number(2), "ORDER BY", ["a", "b"])
+    'b'
+    """
+    if not isinstance(key, exp.Literal) or key.is_string or not key.name.isdigit():
+        return None
+    if not 1 <= int(key.name) <= len(items):
+        raise mistake(sql, key, f"{said} {key.name} names no column", f"there are {len(items)}")
+    return items[int(key.name) - 1]
 
 
 def mistake(sql: str, place: Any, message: str, remedy: str = "") -> InvalidQueryError:

@@ -9,6 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from tensorlake_spark.query.functions.expressions import text_of
+from tensorlake_spark.query.functions.tree_names import own_nodes
 from tensorlake_spark.query.language.mistakes import NOT_SELECTED
 from tensorlake_spark.query.planning.names import columns_name, stored_node
 from tensorlake_spark.query.planning.plan import DIGEST, VALUE, Best, Computed, Expand, Step
@@ -165,7 +166,7 @@ class SelectSteps(SelectText):
             If it has a sub-query inside, whose value only DuckDB knows.
         """
         if node.find(exp.Query) is not None:
-            outside = node.walk(prune=lambda one: isinstance(one, exp.Query))
+            outside = own_nodes(node)
             raise self.planner.mistake(
                 next((one for one in outside if isinstance(one, exp.Column)), node),
                 "a sub-query cannot stand inside a function of tensors or their brackets",

@@ -11,7 +11,7 @@ from sqlglot import exp
 from tensorlake_spark.errors import did_you_mean
 from tensorlake_spark.query.functions.expressions import text_of
 from tensorlake_spark.query.functions.registry import AGGREGATES
-from tensorlake_spark.query.language.mistakes import NO_FILTER
+from tensorlake_spark.query.language.mistakes import NO_FILTER, numbered_item
 from tensorlake_spark.query.planning.names import Scope, columns_name, stored_node
 from tensorlake_spark.query.planning.plan import Relation
 from tensorlake_spark.query.planning.tensor_work import ARRAY, SCALAR, children, kind_of
@@ -327,14 +327,8 @@ class SelectText:
 
     def _positional(self, node: Any, made: Any, what: str) -> Any:
         """Return a key: the item whose number the text has, else what was `made` of the text."""
-        if not isinstance(node, exp.Literal) or node.is_string or not node.this.isdigit():
-            return no_number(made)
-        place = int(node.this)
-        if not 1 <= place <= len(self.items):
-            raise self.planner.mistake(
-                node, f"{what} {place} names no column", f"there are {len(self.items)}"
-            )
-        return no_number(self.items[place - 1][1].copy())
+        item = numbered_item(self.planner.sql, node, what, self.items)
+        return no_number(made if item is None else item[1].copy())
 
     def _is_grouped(self) -> bool:
         if "group" in self.clauses or "having" in self.clauses:

@@ -12,7 +12,7 @@ from tensorlake_spark.delta.log.requirements import SID
 from tensorlake_spark.errors import InvalidQueryError, did_you_mean
 from tensorlake_spark.query.functions.expressions import name_of
 from tensorlake_spark.query.language.clauses import ARRANGE, CLAUSES, EXPAND, SAMPLE_BY, UNGROUP
-from tensorlake_spark.query.language.mistakes import mistake
+from tensorlake_spark.query.language.mistakes import mistake, numbered_item
 from tensorlake_spark.spark.queries.batch_functions.frame_rows import (
     PLACE,
     PLACE_SID,
@@ -111,20 +111,13 @@ class ClauseFrames(SparkPrinter):
 
     def _item(self, node: Any, key: Any) -> Any:
         """Return a key of ARRANGE BY: the item of a SELECT whose number it is, any other as it is."""
-        if not isinstance(key, exp.Literal) or not key.is_int:
+        item = numbered_item(self.sql, key, "ARRANGE BY", node.expressions)
+        if item is None:
             return key
-        place, items = int(key.this), node.expressions
-        if not 1 <= place <= len(items):
-            has = f"there are {len(items)}"
-            raise mistake(self.sql, key, f"ARRANGE BY {place} names no column", has)
-        if any(one.is_star for one in items[:place]):
-            raise mistake(
-                self.sql,
-                key,
-                "with Spark, a number behind a star names no column",
-                "name the column",
-            )
-        return items[place - 1].unalias()
+        if any(one.is_star for one in node.expressions[: int(key.name)]):
+            said = "with Spark, a number behind a star names no column"
+            raise mistake(self.sql, key, said, "name the column")
+        return item.unalias()
 
     def _text(self, node: Any) -> str:
         """Return the SQL of a query that was rewritten, with what WITH means around it."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from tensorlake_spark.query.functions.tree_names import own_nodes
 from tensorlake_spark.query.planning.select_text import OVER_ROWS
 
 _BEHIND = ("order", "limit", "offset")
@@ -44,9 +45,7 @@ def named_in_order(
     """
     order = select.args.get("order")
     names = [item.alias_or_name.casefold() for item in select.expressions]
-    for one in (
-        [] if order is None else [*order.walk(prune=lambda node: isinstance(node, exp.Query))]
-    ):
+    for one in own_nodes(order) if order is not None else ():
         if not isinstance(one, exp.Column) or one.table or isinstance(one.this, exp.Star):
             continue
         if one.find_ancestor(exp.Order, *OVER_ROWS) is not order:

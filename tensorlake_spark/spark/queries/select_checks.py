@@ -10,7 +10,13 @@ from sqlglot import exp
 
 from tensorlake_spark.errors import InvalidQueryError
 from tensorlake_spark.query.functions.tree_names import STANDS_ALONE, name_of, text_of
-from tensorlake_spark.query.language.mistakes import NO_FILTER, NOT_SELECTED, mistake, place_named
+from tensorlake_spark.query.language.mistakes import (
+    NO_FILTER,
+    NOT_SELECTED,
+    mistake,
+    numbered_item,
+    place_named,
+)
 from tensorlake_spark.spark.queries.group_values import PICKING, is_sub_query, list_of
 from tensorlake_spark.spark.queries.result_kinds import ARRAY, Resolve, kind_of
 
@@ -87,11 +93,8 @@ def check_places(
         clause = select.args.get(key)
         for one in clause.expressions if clause is not None else ():
             value = one.this if isinstance(one, exp.Ordered) else one
-            if isinstance(value, exp.Literal) and not value.is_string and value.name.isdigit():
-                if not 1 <= int(value.name) <= len(select.expressions):
-                    has = f"there are {len(select.expressions)}"
-                    raise mistake(sql, value, f"{said} {value.name} names no column", has)
-                item = select.expressions[int(value.name) - 1]
+            item = numbered_item(sql, value, said, select.expressions)
+            if item is not None:
                 named = exp.column(exp.to_identifier(item.alias, quoted=True))
                 if key == "order" and _is_tensor(named, in_order, parameters):
                     raise _not_a_value(sql, value, said, item.alias)

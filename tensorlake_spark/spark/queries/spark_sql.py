@@ -14,6 +14,7 @@ from tensorlake_spark.delta.log.requirements import SID
 from tensorlake_spark.errors import did_you_mean
 from tensorlake_spark.query.functions.boxes import with_forms
 from tensorlake_spark.query.functions.expressions import name_of
+from tensorlake_spark.query.functions.tree_names import own_nodes
 from tensorlake_spark.query.language.class_names import with_class_numbers
 from tensorlake_spark.query.language.dialect import TensorDialect
 from tensorlake_spark.query.language.listed_values import constant, with_listed
@@ -266,12 +267,7 @@ class SparkPrinter:
         """Put the expressions of aliases in the places where Spark knows only columns."""
         for key in ("where", "group", "having", "qualify"):
             clause = node.args.get(key)
-            inside = (
-                []
-                if clause is None
-                else [*clause.walk(prune=lambda one: isinstance(one, exp.Query))]
-            )
-            for one in inside:  # what a query inside it names is not of this one
+            for one in own_nodes(clause) if clause is not None else ():
                 if (
                     isinstance(one, exp.Column)
                     and not one.table

@@ -12,6 +12,7 @@ from sqlglot import exp
 from tensorlake_spark.delta.log.requirements import SID
 from tensorlake_spark.errors import InvalidQueryError
 from tensorlake_spark.query.functions.expressions import name_of
+from tensorlake_spark.query.functions.tree_names import own_nodes
 from tensorlake_spark.query.language.mistakes import check_given_names, mistake, no_table
 from tensorlake_spark.spark.queries.result_kinds import ARRAY, SCALAR, Kind
 
@@ -382,7 +383,7 @@ def _by_name(tables: Tables, joins: Sequence[Any]) -> Iterator[set[str]]:
 def _aliases(sql: str, condition: Any, tables: Tables) -> set[str]:
     """Return the tables that a condition names, itself and not in a query inside it."""
     out = set()
-    for one in condition.walk(prune=lambda node: isinstance(node, exp.Query)):
+    for one in own_nodes(condition):
         if isinstance(one, exp.Column):
             try:
                 found = column_in(sql, one, [tables])
