@@ -169,9 +169,10 @@ bench-spark: $(STAMP) ## Spark: ingestion and reads beside plain Delta and Parqu
 	$(BIN)/python tests/benchmarks/bench_spark.py $(BENCH_ARGS)
 
 .PHONY: bench-s3
-bench-s3: $(STAMP) $(BENCH)/.ready ## S3: round trips and times beside Zarr, TensorStore and TileDB
+bench-s3: $(STAMP) $(BENCH)/.ready ## S3: round trips and times of reads and writes beside Zarr, TensorStore and TileDB
 	$(BIN)/python -c 'import sys; sys.path.insert(0, "tests/support"); import s3server; s3server.fetch()'
 	$(BENCH)/bin/python tests/benchmarks/bench_s3.py $(BENCH_ARGS)
+	$(BENCH)/bin/python tests/benchmarks/s3_writes.py
 
 .PHONY: bench-samples
 bench-samples: $(STAMP) $(PEERS)/.ready ## Datasets of JPEG files beside Deep Lake, Lance, MDS, WebDataset and Hugging Face

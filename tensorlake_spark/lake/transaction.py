@@ -80,7 +80,7 @@ class Transaction(Changes):
             )
         base: Snapshot | None = None
         try:
-            base = Snapshot.open(self._storage)
+            base = Snapshot.newest(self._storage)
             base.check_writable()
             self._version = base.version
             self._is_repeated = transaction_done(base, self._transaction)

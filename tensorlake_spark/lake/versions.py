@@ -190,7 +190,7 @@ class Versions(Table, Tagging):
         """
         self._check_writable()
         ids = [id] if isinstance(id, str) else restore.checked_ids(id)
-        done = restore.restore(Snapshot.open(self._storage), ids, version)
+        done = restore.restore(Snapshot.newest(self._storage), ids, version)
         refs = [self._ref(done, name) for name in ids]
         return refs[0] if isinstance(id, str) else refs
 

@@ -144,7 +144,7 @@ def _write_new(
 
 def delete(storage: Storage, tensor_id: str) -> Snapshot:
     """Remove a tensor from the newest version; older versions keep it until VACUUM."""
-    snapshot = Snapshot.open(storage)
+    snapshot = Snapshot.newest(storage)
     snapshot.check_writable()
     catalog.get(snapshot, tensor_id)
     try:
@@ -169,7 +169,7 @@ def describe(
         now.check_writable()
         return describe_in(now, catalog.get(now, tensor_id), change)
 
-    return recomputed(Snapshot.open(storage), tensor_id, described, lambda _: True)
+    return recomputed(Snapshot.newest(storage), tensor_id, described, lambda _: True)
 
 
 def describe_in(

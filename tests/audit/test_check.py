@@ -905,6 +905,7 @@ def test_texts_of_users_in_files_that_deltalake_wrote_again_are_no_damage(full):
     assert report.rows == table.to_pyarrow_dataset().count_rows()
 
 
+@pytest.mark.local_disk
 def test_an_emptied_commit_is_told_and_nothing_is_counted_out(full, x):
     """Readers of Delta pass it by, and the rows that it added are not seen."""
     full.write("x", x[:8], mode="append")

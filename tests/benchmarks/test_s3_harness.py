@@ -6,12 +6,16 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from contextlib import closing
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+
+import tensorlake_spark as tl
+from tensorlake_spark.delta.store import s3_objects
 
 SCRIPT = Path(__file__).with_name("bench_s3.py")
 PNG = b"\x89PNG"
@@ -183,3 +187,28 @@ def test_there_is_a_plot_whoever_failed(bench, tmp_path, failed):
     errors = dict.fromkeys(medians if failed == "both" else [failed], "ten: no")
     bench.BENCHMARK.plot(report(medians, errors), tmp_path / "p.png")
     assert (tmp_path / "p.png").read_bytes().startswith(PNG)
+
+
+@pytest.mark.parametrize(
+    ("engine", "act", "most"),
+    [("tensorlake", "extend a dataset", 4), ("tensorlake without boto3", "write a new tensor", 20)],
+)
+def test_small_writes_are_counted(bench, s3, monkeypatch, engine, act, most):
+    """And what they wrote is there."""
+    writes = importlib.import_module("s3_writes")
+    roads = importlib.import_module("s3_road")
+    monkeypatch.setattr(writes, "TIMES", 2)
+    monkeypatch.setattr(s3_objects, "has_client", s3_objects.has_client)  # put back afterwards
+    url = f"s3://bucket/{uuid.uuid4()}"
+    with roads.S3Road(s3.port, 0.05) as road:
+        options = {**s3.options, "AWS_ENDPOINT_URL": road.endpoint}
+        found = writes.measure(engine, url, options)
+    assert 0 < found[act]["trips"] <= most
+    assert found[act]["requests"] >= found[act]["trips"]
+    lake = tl.open(url, storage_options=s3.options)
+    assert len(lake) == 4
+    assert lake["x"].shape == (16, 3, 64, 64)
+    assert lake["x"][0, 0, 0, 0] == 7
+    ds = tl.dataset(f"{url}-samples", storage_options=s3.options)
+    assert ds["n"][:].tolist() == [0, 5, 1, 1]
+    assert act in writes.table({engine: found})

@@ -27,9 +27,11 @@ MOST = 200
 """Requests of a call that fails, twice as many as are usual; each has the time-out of `PATIENCE`."""
 
 DATA, HEAD, LOG, LIST = "^GET .*part-", "^HEAD .*part-", "^GET .*_delta_log/0", "list-type"
-PART, BEGIN, END, COMMIT = (
-    "^PUT .*part-.*partNumber", "^POST .*part-.*uploads", "^POST .*part-.*uploadId", "^PUT .*_delta_log/0",
-)  # fmt: skip
+WHOLE, COMMIT = "^PUT .*part-[^?]*$", "^PUT .*_delta_log/0"
+PART, BEGIN, END = "^PUT .*part-.*partNumber", "^POST .*part-.*uploads", "^POST .*part-.*uploadId"
+"""Of a file that is sent in parts."""
+
+SENT = "^(PUT|POST)"
 
 PASSING = ("fail", "slow down", "reset", "short", "silent")  # a repeat mends it
 FINAL = ("refuse", "expired", "expired, 403")
@@ -194,6 +196,11 @@ def test_no_such_bucket(road, far, told, x):
         assert "NoSuchBucket" in failing(told, call)
 
 
+def sent(where, x, big):
+    """Return what has to be written for a request of this kind."""
+    return big if where in (PART, BEGIN, END) else x[:5]
+
+
 def settled(s3, url, keep, also=()):
     """Hold a table against what was committed: all that is named reads back, and nothing lies about."""
     forget()
@@ -206,9 +213,9 @@ def settled(s3, url, keep, also=()):
 
 
 MENDED = [
-    *((verdict, where) for verdict in ("fail", "slow down", "drop") for where in (PART, COMMIT)),
-    ("fail", BEGIN), ("silent", BEGIN), ("slow down", END), ("error", PART), ("error", COMMIT),
-    ("silent", COMMIT), ("reset", END), ("late", PART), ("late", COMMIT),
+    *((verdict, where) for verdict in ("fail", "slow down", "drop") for where in (WHOLE, PART, COMMIT)),
+    ("fail", BEGIN), ("silent", BEGIN), ("slow down", END), ("error", WHOLE), ("error", PART), ("error", COMMIT),
+    ("silent", WHOLE), ("silent", COMMIT), ("reset", END), ("late", WHOLE), ("late", PART), ("late", COMMIT),
 ]  # fmt: skip
 
 
@@ -217,21 +224,42 @@ MENDED = [
     mostly(
         MENDED,
         [
-            ("fail", PART), ("drop", PART), ("drop", COMMIT), ("silent", BEGIN), ("slow down", END),
-            ("error", COMMIT), ("silent", COMMIT), ("late", PART),
+            ("fail", PART), ("drop", WHOLE), ("drop", COMMIT), ("silent", BEGIN), ("slow down", END),
+            ("error", WHOLE), ("error", COMMIT), ("silent", COMMIT), ("late", WHOLE),
         ],
     ),
 )  # fmt: skip
-def test_a_write_outlives_a_fault_that_passes(road, s3, lake, url, far, x, verdict, where):
+def test_a_write_outlives_a_fault_that_passes(road, s3, lake, url, far, x, big, verdict, where):
     lake.write("keep", x)
     writer = tl.open(url, storage_options=far)
+    road.requests()
     road.fault(verdict, where, times=1, wait=0.4)
-    writer.write("x", x[:5])
-    assert settled(s3, url, x, [("x", x[:5])])
+    more = sent(where, x, big)
+    writer.write("x", more, codec="raw")
+    assert any(re.search(where, line) for line in road.requests())
+    assert settled(s3, url, x, [("x", more)])
+
+
+def test_a_store_that_is_busy_for_a_while_is_asked_again(road, s3, lake, url, x):
+    """The waits between the requests for a commit grow, as the options say."""
+    lake.write("keep", x)
+    waits = {"max_retries": "5", "backoff_config.init_backoff": "80ms"}
+    writer = tl.open(
+        url, storage_options={**s3.options, **waits, "AWS_ENDPOINT_URL": road.endpoint}
+    )
+    for verdict in ("slow down", "fail"):
+        road.fault(verdict, COMMIT, times=4)
+        road.requests()
+        begun = time.monotonic()
+        writer.write("x", x[:5], mode="overwrite")
+        assert time.monotonic() - begun > 0.2 * (0.08 + 0.16 + 0.32 + 0.64)
+        assert sum(1 for line in road.requests() if re.search(COMMIT, line)) == 5
+    assert settled(s3, url, x, [("x", x[:5])]) is False  # one file was overwritten
 
 
 LOST = [
     ("fail", PART), ("slow down", END), ("reset", BEGIN), ("silent", BEGIN), ("refuse", PART),
+    ("fail", WHOLE), ("drop", WHOLE), ("silent", WHOLE), ("refuse", WHOLE), ("expired", WHOLE),
     ("expired", PART), ("fail", COMMIT), ("slow down", COMMIT), ("refuse", COMMIT), ("expired", COMMIT),
 ]  # fmt: skip
 
@@ -240,18 +268,22 @@ LOST = [
     ("verdict", "where"),
     mostly(
         LOST,
-        [("fail", PART), ("slow down", END), ("silent", BEGIN), ("expired", PART), ("fail", COMMIT), ("refuse", COMMIT)],
+        [
+            ("fail", WHOLE), ("drop", WHOLE), ("slow down", END), ("silent", BEGIN), ("expired", PART),
+            ("fail", COMMIT), ("refuse", COMMIT),
+        ],
     ),
 )  # fmt: skip
 def test_a_write_that_fails_leaves_the_table_as_it_was(
-    road, s3, lake, url, far, x, told, verdict, where
+    road, s3, lake, url, far, x, big, told, verdict, where
 ):
     lake.write("keep", x)
     writer = tl.open(url, storage_options=far)
     road.fault(verdict, where)
-    said = failing(told, lambda: writer.write("x", x[:5]))
+    more = sent(where, x, big)
+    said = failing(told, lambda: writer.write("x", more, codec="raw"))
     road.fault("")
-    # A commit that deltalake repeated may be on its way, for all that is known, so its files wait for vacuum.
+    # A commit without an answer may be on its way, for all that is known, so its files wait for vacuum.
     stays = "may still be on its way" in said
     assert stays == (where == COMMIT and verdict in ("fail", "slow down"))
     assert settled(s3, url, x) != stays
@@ -375,9 +407,10 @@ def test_nothing_that_prints_has_a_credential(road, there, far, told, verdict):
     ref = lake["x"]
     told += [repr(lake), repr(ref), repr(ref.explain()), str(ref.explain()), repr(lake._storage)]
     told += [str(vars(ref)), lake._repr_html_(), repr(lake.catalog()), str(lake.check())]
-    for where in ("", DATA, LOG, "^(PUT|POST)"):
+    for where in ("", DATA, LOG, SENT):
         forget()
-        road.fault(verdict, where)
+        # The answer to a file that was sent has no body in the middle of which it could break off.
+        road.fault("drop" if (verdict, where) == ("reset", SENT) else verdict, where)
         failing(
             told,
             lambda: (tl.open(there, storage_options=options)["x"][...], lake.write("y", ref[:2])),

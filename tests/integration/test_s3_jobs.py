@@ -380,7 +380,7 @@ def test_data_goes_up_from_executors_alone(s3, base, put, tmp_path, x):
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
     np.testing.assert_array_equal(opened(s3, base)["x"][:], x[:4])
     up = [r.split("?")[0].split(" ", 1)[1] for r in by_tasks if r.startswith(("PUT", "POST"))]
-    assert len([p for p in up if p.endswith(".parquet")]) >= 2, "each task has a file"
+    assert [p for p in up if p.endswith(".parquet")], "tasks write the elements"
     assert not [p for p in up if "_delta_log" in p], "only the driver commits"
     assert [r for r in by_tasks if r.startswith("GET") and "/in/" in r], "tasks read the sources"
     read = [r for r in by_driver if r.startswith("GET") and r.split("?")[0].endswith(".npy")]

@@ -89,7 +89,7 @@ def test_processes_read_rows_only_of_tensors(s3, road, monkeypatch):
     for part in np.split(x, FILES):
         lake.write("x", part, mode="append", block_shape=(ROWS // 4, 5))
         lake.write("other", part[:1], mode="append")
-    loader = lake["x"].loader(ROWS, workers="processes")
+    loader = tl.open(lake.uri)["x"].loader(ROWS, workers="processes")
     loader._source.facts(np.arange(len(x)), Told())
     monkeypatch.setenv("AWS_ENDPOINT_URL", road.endpoint)
     with loader:

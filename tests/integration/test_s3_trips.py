@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.fs as pafs
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from places import TESTS
@@ -252,6 +253,48 @@ def test_tensors_that_share_row_groups(s3, options, seen, url):
         assert (got.tolist(), trips) == (data[1:3].tolist(), 1)
     for name, data in sparse.items():
         assert lake[name][2:].equals(data[2:])
+
+
+def test_a_write_takes_few_round_trips(s3, options, seen, url):
+    """deltalake read the log anew before and after each commit: 23 for a write, 19 for samples."""
+    x = images(1)
+    lake = tl.open(url, storage_options=options)
+    _, trips, _, _ = seen(lambda: lake.write("a", x))
+    assert trips <= 14, (
+        "no table, no log; the first commit; the log; a file; its commit; what it has made"
+    )
+    _, trips, asked, _ = seen(lambda: lake.write("b", x))
+    assert trips <= 7, "two looks at the log; a file; a look; the commit; another look; the footer"
+    assert len(asked) <= 14
+    _, trips, asked, _ = seen(lambda: lake.write("a", x, mode="append"))
+    assert trips <= 8, "and the footer of the rows before"
+    assert [line.method for line in asked].count("PUT") == 2, "no upload in parts"
+    _, trips, _, _ = seen(lambda: lake.write("a", x, mode="overwrite"))
+    assert trips <= 9
+    assert np.array_equal(tl.open(url, storage_options=s3.options)["a"][:], x)
+    assert versions(s3, url) == 4
+
+
+def test_samples_are_added_in_few_round_trips(s3, options, seen, url):
+    ds = tl.dataset(url, {"n": "int32"}, storage_options=options)
+    ds.extend({"n": [1]})
+    for count in range(2, 5):
+        _, trips, asked, _ = seen(lambda count=count: ds.extend({"n": [count]}))
+        assert trips <= 4, "a file; a look at the log; the commit; another look"
+        assert len(asked) <= 8
+    assert tl.dataset(url, storage_options=s3.options)["n"][:].tolist() == [1, 2, 3, 4]
+
+
+def test_a_checkpoint_is_made_every_ten_commits(s3, url):
+    """Whoever opens the table waits for all commits since; deltalake made them so far."""
+    lake = tl.open(url, storage_options=s3.options)
+    commit(lake, 21)
+    found = s3.filesystem().get_file_info(
+        pafs.FileSelector(f"{url.removeprefix('s3://')}/_delta_log")
+    )
+    made = sorted(info.base_name for info in found if "checkpoint.parquet" in info.base_name)
+    assert made == [f"{version:020}.checkpoint.parquet" for version in (9, 19)]
+    assert versions(s3, url) == 21
 
 
 def _read(ref, key, out):

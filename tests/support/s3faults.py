@@ -25,6 +25,11 @@ _ANSWERS = {
     "refuse": (403, "AccessDenied", "Access Denied"),
     "fail": (500, "InternalError", "We encountered an internal error. Please try again."),
     "slow down": (503, "SlowDown", "Please reduce your request rate."),
+    "unknown": (
+        501,
+        "NotImplemented",
+        "A header you provided implies functionality that is not implemented.",
+    ),
     "expired": (400, "ExpiredToken", "The provided token has expired."),
     "expired, 403": (403, "ExpiredToken", "The provided token has expired."),
 }
@@ -93,6 +98,7 @@ class S3Road:
         ``""``                    forwards
         ``"fail"``                answers 500 and forwards nothing
         ``"slow down"``           answers 503
+        ``"unknown"``             answers 501, as a store that does not know such a request
         ``"refuse"``              answers 403; as all that answer an error of S3, with the credentials that came
         ``"expired"``             answers 400 ExpiredToken; ``"expired, 403"`` with the other status
         ``"silent"``              never answers, until the next call of this method

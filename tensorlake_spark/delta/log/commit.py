@@ -189,10 +189,10 @@ def commit(storage: Storage, change: Change) -> Snapshot:
     pending = 0  # version for which a commit got no answer: until it is there ours may still land
     timeouts = Timeouts.of(storage.options)
     until = time.monotonic() + timeouts.retry_timeout
+    wait = 0.0
     for attempt in range(ATTEMPTS):
-        if attempt:
-            wait = min(0.5, 0.01 * 1.4**attempt)
-            time.sleep(wait * random.uniform(0.2, 1.0))  # nosec B311 # no secret
+        time.sleep(wait * random.uniform(0.2, 1.0))  # nosec B311 # no secret
+        wait = min(0.5, 0.01 * 1.4 ** (attempt + 1))
         snapshot = Snapshot.newest(storage, change.kind)
         since = since if attempt else snapshot.version
         if attempt and _is_there(snapshot, change.mark, since):
@@ -210,7 +210,8 @@ def commit(storage: Storage, change: Change) -> Snapshot:
                 pending = snapshot.version + 1
                 unsettle(storage, change.adds)
                 # Safe to repeat: of two commits of one version one lands, and ours is known by its mark.
-                if attempt < timeouts.max_retries and time.monotonic() < until:
+                wait = timeouts.backoff(attempt + 1)
+                if attempt < timeouts.max_retries and time.monotonic() + wait < until:
                     error = failed
                     continue
             snapshot = Snapshot.open(storage, kind=change.kind)
@@ -264,13 +265,10 @@ def _after(snapshot: Snapshot, is_direct: bool) -> Snapshot:
         Whether it was made without deltalake, which writes checkpoints.
     """
     later = snapshot.read_on()
-    if later is None or later is snapshot:
-        later = snapshot.newer()
-        if is_direct:
-            direct_commit.tidy(later)
-        return later
-    direct_commit.tidy(later)
-    return Snapshot.keep(later)
+    later = snapshot.newer() if later in (None, snapshot) else Snapshot.keep(later)
+    if is_direct:
+        direct_commit.tidy(later)
+    return later
 
 
 def _lost(storage: Storage, failed: OSError, over: bool) -> StorageError:

@@ -1,8 +1,8 @@
-"""A commit to a log without deltalake: to save time on a local disk, and to remove files with deletion vectors.
+"""A commit to a log without deltalake: to save time, and to remove files with deletion vectors.
 
-deltalake makes all live files known to itself before and after each commit. What it then does on a local disk is
-done here: the commit is written beside the log, and a hard link gives it its name, which fails if it is taken. On S3
-one request makes the object of the commit unless there is one.
+deltalake makes all live files known to itself before and after each commit, which on S3 takes a dozen round trips.
+What it then does on a local disk is done here: the commit is written beside the log, and a hard link gives it its
+name, which fails if it is taken. On S3 one request makes the object of the commit unless there is one.
 """
 
 from __future__ import annotations
@@ -69,12 +69,17 @@ LEAST_PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
 """The protocol of a new table that needs no feature."""
 
 _LOCK = ("aws_s3_locking_provider",)
+# With these deltalake makes a commit in another way than by one request that fails where there is one.
+_OTHER_WAY = (
+    "aws_conditional_put", "conditional_put", "aws_copy_if_not_exists", "copy_if_not_exists",
+    "aws_s3_allow_unsafe_rename", "allow_unsafe_rename",
+)  # fmt: skip
 
 _UNFINISHED, _ENDING = "_commit_", ".json.tmp"  # a commit that has no name yet
 
 
 def can_commit(snapshot: Snapshot, paths: list[str], is_needed: bool = False) -> bool:
-    """Whether a commit of these files may be made here: the table is local, and has the least protocol.
+    """Whether a commit of these files may be made here: the table has the least protocol, and is local or on S3.
 
     With `is_needed`, deltalake cannot write it: files with deletion vectors leave, or former columns come back. Then
     it is made here if the table has only features that ask no more of such a commit, and also on S3.
@@ -83,7 +88,7 @@ def can_commit(snapshot: Snapshot, paths: list[str], is_needed: bool = False) ->
     if is_needed:
         may = may_commit(snapshot.storage) and snapshot.writer_features <= WRITABLE
     else:
-        may = snapshot.storage.is_local and is_least
+        may = is_least and may_save(snapshot.storage)
     return may and all(is_plain(path) for path in paths)
 
 
@@ -95,6 +100,14 @@ def may_commit(storage: Storage) -> bool:
     if storage.is_local:
         return True
     return storage.uri.startswith("s3://") and get_or_env(storage.options, _LOCK) is None
+
+
+def may_save(storage: Storage) -> bool:
+    """Whether a commit that deltalake could make may be made here, to save time."""
+    if storage.is_local:
+        return True
+    is_usual = get_or_env(storage.options, _OTHER_WAY) is None
+    return is_usual and may_commit(storage) and s3_objects.has_client()
 
 
 def can_remove_marked(storage: Storage) -> bool:
@@ -132,7 +145,7 @@ def put_commit(storage: Storage, version: int, actions: list[dict[str, Any]]) ->
     Returns
     -------
     bool
-        False where the file system has no hard links: nothing was done.
+        False where the file system has no hard links, or the store no such request: nothing was done.
 
     Raises
     ------
@@ -143,9 +156,10 @@ def put_commit(storage: Storage, version: int, actions: list[dict[str, Any]]) ->
     """
     text = "\n".join(json.dumps(a, separators=(",", ":")) for a in actions)
     if not storage.is_local:
-        if not s3_objects.put_new(storage, commit_name(version), text.encode()):
+        made = s3_objects.put_new(storage, commit_name(version), text.encode())
+        if made is False:
             raise CommitFailedError(f"version {version} of {storage.uri} is there already")
-        return True
+        return made is not None
     unfinished = f"{storage.uri}/{LOG}/{_UNFINISHED}{uuid.uuid4()}{_ENDING}"
     try:
         with open(unfinished, "w", encoding="utf-8") as file:
@@ -274,12 +288,13 @@ def expire(storage: Storage, kept: dt.timedelta, dry_run: bool) -> list[str]:
 def tidy(snapshot: Snapshot) -> None:
     """Write a checkpoint, and drop commits that the log need not keep, if it is time at this version.
 
-    With the interval that a new table has, the time between checkpoints grows with the table, so that their cost
-    for each commit does not. An interval that a user has set is kept.
+    With the interval that a new table has, the time between the checkpoints of a local one grows with the table, so
+    that their cost for each commit does not. An interval that a user has set is kept.
     """
     said = snapshot.configuration.get("delta.checkpointInterval", "")
     interval = int(said) if said.isdecimal() and int(said) else CHECKPOINT_INTERVAL
-    if interval == CHECKPOINT_INTERVAL:
+    # Whoever opens a table in an object store waits for every commit since the last checkpoint.
+    if interval == CHECKPOINT_INTERVAL and snapshot.storage.is_local:
         interval = commits_between(len(snapshot.files.path), share=50)
     made = snapshot.version + 1
     if made % interval:

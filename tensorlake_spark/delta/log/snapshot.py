@@ -6,7 +6,6 @@ import datetime as dt
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +18,7 @@ from deltalake.exceptions import TableNotFoundError as DeltaTableNotFound
 from tensorlake_spark.delta.log import properties, requirements
 from tensorlake_spark.delta.log.actions import all_transactions, commit_name, table_description
 from tensorlake_spark.delta.log.deletion_vectors import kept_rows, vectors_of
+from tensorlake_spark.delta.log.replaying.later_version import as_replayed, read_on
 from tensorlake_spark.delta.log.replaying.live_files import (
     LEAST,
     Array,
@@ -31,7 +31,6 @@ from tensorlake_spark.delta.log.replaying.replay import (
     Replayed,
     Transactions,
     commit_mark,
-    replay,
     replay_all,
 )
 from tensorlake_spark.delta.log.requirements import SAMPLES, TENSORS
@@ -40,7 +39,6 @@ from tensorlake_spark.delta.store.memory_maps.mapped_files import MappedFiles
 from tensorlake_spark.delta.store.ranges import ANY_SIZE, Remote
 from tensorlake_spark.delta.store.storage import Storage, listed, reaching
 from tensorlake_spark.errors import (
-    FormatError,
     InvalidOptionError,
     TableNotFoundError,
     TensorLakeError,
@@ -57,9 +55,13 @@ _IDENTITY = "identityColumns"
 _met: set[str] = set()
 """Where this process has met a table: a listing of its log that shows nothing is looked at again."""
 
-_kept: OrderedDict[str, Snapshot] = OrderedDict()
-"""For local tables that this process writes, the version that its last commit made."""
+_kept: OrderedDict[tuple[object, ...], Snapshot] = OrderedDict()
+"""For tables that this process writes, and the options of their stores, the version that its last commit made."""
 _KEEP = 4
+
+
+def _key(storage: Storage) -> tuple[object, ...]:
+    return storage.uri, *sorted(storage.options.items())
 
 
 class Snapshot:
@@ -91,7 +93,8 @@ class Snapshot:
         self._opened = opened
         log: Any = opened if isinstance(opened, DeltaTable) else opened.table
         self._log = log
-        self._mark = opened.mark if isinstance(opened, Mirror) else None
+        is_here = storage.is_local or isinstance(opened, DeltaTable)
+        self._mark = None if is_here else opened.mark
         self.version = opened.version if isinstance(opened, Replayed) else int(self._log.version())
         self._pid = os.getpid()
         self._is_writable = False
@@ -207,30 +210,32 @@ class Snapshot:
     def newest(cls, storage: Storage, kind: str | None = TENSORS) -> Snapshot:
         """Open a table at its newest version, from the last one that this process has written where it can.
 
+        Of a table in an object store one that it has read will do: to open it anew takes more round trips.
+
         The log is asked for later commits each time. Raises as `open`.
         """
-        kept = _kept.get(storage.uri)
+        kept = _kept.get(_key(storage))
         later = None if kept is None else kept.read_on()
         if later is None or kind not in (None, later.kind):
-            return cls.open(storage, kind=kind)
+            opened = cls.open(storage, kind=kind)
+            return opened if storage.is_local else cls.keep(opened)
         return cls.keep(later)
 
     @staticmethod
     def keep(snapshot: Snapshot) -> Snapshot:
-        """Keep a version of a local table for `newest`, and return it."""
-        if snapshot.storage.is_local:
-            _kept[snapshot.storage.uri] = snapshot
-            while len(_kept) > _KEEP:
-                _kept.popitem(last=False)
+        """Keep a version of a table for `newest`, and return it."""
+        _kept[_key(snapshot.storage)] = snapshot
+        while len(_kept) > _KEEP:
+            _kept.popitem(last=False)
         return snapshot
 
     def read_on(self) -> Snapshot | None:
         """Return the newest version, with later commits replayed on this one; None where it has to be opened."""
-        if not self.storage.is_local or "deletionVectors" in self.reader_features:
+        if "deletionVectors" in self.reader_features:
             return None
         with reaching(self.storage):
             before = self._replayable()
-            later = None if before is None else replay(self.storage, before)
+            later = None if before is None else read_on(self.storage, before, self._pid)
         if later is None:
             return None
         return self if later is before else Snapshot(self.storage, later, self.kind)
@@ -240,14 +245,7 @@ class Snapshot:
         if isinstance(self._opened, Replayed):
             return self._opened
         if self._as_replayed is None and "v2Checkpoint" not in self.reader_features:
-            mark = commit_mark(self.storage, self.version)
-            transactions = None
-            with suppress(FormatError):  # deltalake makes do without them
-                transactions = all_transactions(self.storage, self.version)
-            if mark is not None and transactions is not None:
-                self._as_replayed = Replayed(
-                    self._log, self.version, self.files, Transactions(transactions), mark
-                )
+            self._as_replayed = as_replayed(self.storage, self._opened, self.version, self.files)
         return self._as_replayed
 
     @classmethod
@@ -255,7 +253,7 @@ class Snapshot:
         """Open a table that should be there, for it could not be made: somebody else was first."""
         _met.add(storage.uri)
         try:
-            return cls.open(storage, kind=kind)
+            return cls.newest(storage, kind)
         except TableNotFoundError:
             _met.discard(storage.uri)
             raise
@@ -372,7 +370,11 @@ class Snapshot:
     @cached_property
     def file_actions(self) -> pa.Table:
         """What the log says of every live file."""
-        table = self.table if isinstance(self._opened, Replayed) else self._log
+        table = self._log
+        if isinstance(self._opened, Replayed):
+            with reaching(self.storage):
+                mirror = None if self.storage.is_local else bring(self.storage, self.version)
+            table = self.table if mirror is None else mirror.table
         with reaching(self.storage):
             actions = pa.table(table.get_add_actions(flatten=True))
         if not isinstance(self._opened, Replayed):

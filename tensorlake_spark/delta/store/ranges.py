@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice, repeat
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -209,16 +209,29 @@ class Remote:
         nbytes = min(size, max(nbytes, least, min(size // 256, most)))
         return self.read(name, size - nbytes, nbytes)
 
-    def beginnings(self, names: Sequence[str], nbytes: int = ANY_SIZE) -> list[bytes | None]:
-        """Return the first bytes of some files, all at once, and None for those that are not there."""
+    def beginnings(
+        self, names: Sequence[str], nbytes: int = ANY_SIZE, first: int | None = None
+    ) -> list[bytes | None]:
+        """Return the first bytes of some files, all at once, and None for those that are not there.
 
-        def read(name: str) -> bytes | None:
+        Parameters
+        ----------
+        names : sequence of str
+            Their paths in the table.
+        nbytes : int
+            How many bytes of each, fewer where it is shorter.
+        first : int, optional
+            How many of the first file, where that is another number.
+        """
+
+        def read(name: str, count: int) -> bytes | None:
             try:
-                return bytes(self._read(name, 0, nbytes).to_pybytes())
+                return bytes(self._read(name, 0, count).to_pybytes())
             except FileNotFoundError:
                 return None
 
-        return list(io_threads().map(read, names))
+        counts = chain([nbytes if first is None else first], repeat(nbytes))
+        return list(io_threads().map(read, names, counts))
 
 
 def overlapped(

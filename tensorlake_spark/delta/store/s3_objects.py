@@ -20,7 +20,7 @@ from tensorlake_spark.delta.store.timeouts import Timeouts
 from tensorlake_spark.errors import MissingDependencyError, StorageError
 from tensorlake_spark.threads import IO_THREADS
 
-_EXISTS = "PreconditionFailed"
+_EXISTS, _UNKNOWN = "PreconditionFailed", "NotImplemented"
 # Answers below 500 after which the same request may succeed.
 _PASSING = {"ConditionalRequestConflict", "OperationAborted", "RequestTimeout"}
 
@@ -54,7 +54,7 @@ def split(uri: str) -> tuple[str, str]:
     return bucket, f"{base}/" if base else ""
 
 
-def put_new(storage: Storage, name: str, data: bytes) -> bool:
+def put_new(storage: Storage, name: str, data: bytes) -> bool | None:
     """Make an object with one request, unless there is one of its name.
 
     Parameters
@@ -69,8 +69,8 @@ def put_new(storage: Storage, name: str, data: bytes) -> bool:
 
     Returns
     -------
-    bool
-        False if the object was there, with other bytes.
+    bool or None
+        False if the object was there, with other bytes; None if the store has no such request, and nothing was done.
 
     Raises
     ------
@@ -81,7 +81,9 @@ def put_new(storage: Storage, name: str, data: bytes) -> bool:
     """
     bucket, prefix = split(storage.uri)
     place = {"Bucket": bucket, "Key": prefix + inside(name)}
-    with s3_client(storage, _COMMIT, tries=1) as client:
+    check_client(_COMMIT)
+    with _answering(storage):
+        client = _kept_client(os.getpid(), tuple(sorted(storage.options.items())))
         try:
             client.put_object(**place, Body=data, IfNoneMatch="*")
         except client.exceptions.ClientError as error:
@@ -91,6 +93,8 @@ def put_new(storage: Storage, name: str, data: bytes) -> bool:
             if status == 412 or code == _EXISTS:
                 with closing(client.get_object(**place)["Body"]) as body:
                     return bool(body.read() == data)
+            if status == 501 or code == _UNKNOWN:
+                return None
             if status < 500 and code not in _PASSING:
                 refused = refusal(storage, error)
                 raise StorageError(f"{refused} (status code {status})") from error
@@ -146,7 +150,7 @@ def _kept_client(process: int, options: tuple[tuple[str, str], ...]) -> Any:
 
 
 @contextmanager
-def s3_client(storage: Storage, missing: str, tries: int | None = None) -> Iterator[Any]:
+def s3_client(storage: Storage, missing: str) -> Iterator[Any]:
     """Yield boto3's client, with the endpoint, the keys and the time-outs of a table's options.
 
     Parameters
@@ -155,8 +159,6 @@ def s3_client(storage: Storage, missing: str, tries: int | None = None) -> Itera
         The table.
     missing : str
         What the error says if boto3 is not installed.
-    tries : int, optional
-        How often each request is tried; by default as often as the options say.
 
     Raises
     ------
@@ -164,17 +166,23 @@ def s3_client(storage: Storage, missing: str, tries: int | None = None) -> Itera
         For what the store, or its client, says.
     """
     check_client(missing)
+    with _answering(storage), closing(_made(storage)) as client:
+        yield client
+
+
+@contextmanager
+def _answering(storage: Storage) -> Iterator[None]:
+    """Turn what the store, or boto3's client, says into StorageError."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     with _quiet():
         try:
-            with closing(_made(storage, tries)) as client:
-                yield client
+            yield
         except (BotoCoreError, ClientError) as error:
             raise refusal(storage, error) from error
 
 
-def _made(storage: Storage, tries: int | None) -> Any:
+def _made(storage: Storage, tries: int | None = None) -> Any:
     import boto3
     from botocore import UNSIGNED
     from botocore.config import Config

@@ -425,7 +425,8 @@ def _s3(options: Mapping[str, str]) -> pafs.S3FileSystem:
     """Return pyarrow's S3 client for the options, named as deltalake names them."""
     if not hasattr(pafs, "S3FileSystem"):
         raise InvalidOptionError("this build of pyarrow has no S3; install pyarrow from PyPI")
-    arguments = s3_arguments(options) | Timeouts.of(options).arrow()
+    # Opened late, a small file is written by one request, not by the three of an upload in parts.
+    arguments = s3_arguments(options) | Timeouts.of(options).arrow() | {"allow_delayed_open": True}
     return pafs.S3FileSystem(**{k: v for k, v in arguments.items() if v is not None})
 
 

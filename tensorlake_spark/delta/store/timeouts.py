@@ -87,6 +87,16 @@ class Timeouts:
             )
         return out
 
+    def backoff(self, count: int) -> float:
+        """Return the longest wait before the repetition of this number, in seconds; the first has number 1.
+
+        Examples
+        --------
+        >>> [Timeouts().backoff(count) for count in (1, 2, 3, 2000)]
+        [0.1, 0.2, 0.4, 15]
+        """
+        return min(self.max_backoff, self.init_backoff * self.base ** min(count - 1, 100))
+
     def told(self, options: Mapping[str, str]) -> dict[str, str]:
         """Return the options as deltalake understands them, with these bounds in them."""
         out = {name: value for name, value in options.items() if name.lower() not in _FIELD}

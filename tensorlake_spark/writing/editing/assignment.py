@@ -144,7 +144,7 @@ def commit_assignment(
         f"tensor {spec.id!r} changed after version {snapshot.version}, which this reference shows; nothing "
         "was committed, take a new reference with lake[id] and assign again"
     )
-    newest = Snapshot.open(snapshot.storage)
+    newest = Snapshot.newest(snapshot.storage)
     newest.check_writable()
     if newest.transaction(app) != snapshot.transaction(app):
         raise stale

@@ -67,6 +67,7 @@ def test_a_table_without_tensors(lake):
     assert list(catalog.metas(newest(lake))) == []
 
 
+@pytest.mark.local_disk
 def test_files_whose_columns_are_of_several_types(lake):
     """As DuckDB and pandas write them: the catalog ended with an error of Arrow."""
     for name in ("a", "b"):

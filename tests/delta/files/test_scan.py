@@ -42,6 +42,7 @@ def test_ten_and_a_half_row_groups_are_no_sixth_run():
     assert _runs([], 4, 1) == []
 
 
+@pytest.mark.local_disk
 def test_what_a_thread_takes_at_a_time_is_one_batch(lake):
     noise = np.random.default_rng(0).integers(0, 256, (20, 1 << 20), np.uint8)
     lake.write("x", noise, codec="raw", block_shape=(1, 1 << 20))
@@ -55,6 +56,7 @@ def test_what_a_thread_takes_at_a_time_is_one_batch(lake):
 
 
 @pytest.mark.parametrize("kept", [1, 100])
+@pytest.mark.local_disk
 def test_a_footer_is_read_no_more_than_twice_however_many_files_there_are(lake, monkeypatch, kept):
     """Files are visited in one order each time, so that none of those is kept that are visited next."""
     for k in range(8):

@@ -130,6 +130,7 @@ def grown(request, lake, monkeypatch):
     return lake
 
 
+@pytest.mark.local_disk
 def test_a_commit_says_all_of_a_change(grown):
     """Whoever makes it: numbers that do not grow, or are not there, would hide what others wrote."""
     storage = Storage(grown.uri)
@@ -145,6 +146,7 @@ def test_a_commit_says_all_of_a_change(grown):
     assert after.transactions([*want]) == want
 
 
+@pytest.mark.local_disk
 def test_rows_that_only_move_are_no_change_of_data(grown):
     """A reader of the change data would otherwise take all of them for new."""
     grown.optimize()

@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import shutil
+import uuid
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from tensorlake_spark.delta.log.replaying import live_files
 from tensorlake_spark.delta.log.replaying.replay import Replayed
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.samples.samples_table import create_samples_table
+from tensorlake_spark.delta.store import s3_objects
 from tensorlake_spark.delta.store.storage import Storage
 
 pytestmark = pytest.mark.local_disk
@@ -115,6 +117,29 @@ def test_a_disk_that_refuses_is_said(lake, monkeypatch):
         lake.write("z", np.arange(5))
     monkeypatch.undo()
     assert list(lake) == ["x", "y"]
+
+
+@pytest.mark.parametrize("who", ["boto3", "no boto3", "another way", "no such request"])
+def test_on_s3_boto3_commits_where_it_can(s3, road, monkeypatch, who):
+    """Also the first commit; else deltalake does."""
+    options = {**s3.options, "AWS_ENDPOINT_URL": road.endpoint}
+    if who == "no boto3":
+        monkeypatch.setattr(s3_objects, "has_client", lambda: False)
+    if who == "another way":
+        options["AWS_CONDITIONAL_PUT"] = "etag"
+    lake = tl.open(f"s3://bucket/{uuid.uuid4()}/lake", storage_options=options)
+    if who == "no such request":
+        # Of the first of two requests for the same object: the other is deltalake's.
+        road.fault("unknown", f"^PUT .*{commit_name(0)}", times=1)
+    lake.write("x", np.arange(3))
+    if who == "no such request":
+        road.fault("unknown", f"^PUT .*{commit_name(2)}", times=1)
+    lake.write("y", np.arange(2))
+    ours = lake.history()["engine"].str.startswith("tensorlake-spark").tolist()
+    assert ours == {"boto3": [True] * 3, "no such request": [False, True, False]}.get(
+        who, [False] * 3
+    )
+    assert [lake[name][:].tolist() for name in ("x", "y")] == [[0, 1, 2], [0, 1]]
 
 
 def test_a_table_with_features_is_left_to_deltalake(lake):

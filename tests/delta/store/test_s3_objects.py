@@ -57,6 +57,13 @@ def test_what_the_store_says_is_an_error_without_credentials(
         assert s3.options[name] not in f"{caught.value!r} {caught.value.__cause__!r} {caplog.text}"
 
 
+def test_a_store_without_such_a_request_is_told_apart(storage, road):
+    far = Storage(storage.uri, {**storage.options, "AWS_ENDPOINT_URL": road.endpoint})
+    road.fault("unknown", "^PUT ")
+    assert s3_objects.put_new(far, "one.json", b"x") is None
+    assert storage.find_whole("one.json") is None
+
+
 def test_without_boto3_the_error_names_the_extra(storage, monkeypatch):
     monkeypatch.setattr(s3_objects, "has_client", lambda: False)
     with pytest.raises(tl.MissingDependencyError, match=r"tensorlake-spark\[s3\].*REORG TABLE"):

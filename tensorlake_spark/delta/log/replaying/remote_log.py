@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -29,10 +30,12 @@ from tensorlake_spark.delta.log.actions import (
     json_actions,
     parquet_actions,
 )
+from tensorlake_spark.delta.log.replaying.replay import is_much
 from tensorlake_spark.delta.store.ranges import ANY_SIZE, Remote
 from tensorlake_spark.delta.store.storage import Storage
 
 _AHEAD = 12  # commits asked for at once; Spark makes a checkpoint every ten
+_NEXT = 2  # commits asked for after one that is known: one's own is often the only one
 _MOST = 500  # commits after a checkpoint; deltalake lists them instead
 _EARLY = 64  # versions before the last checkpoint that are read from the first commit on
 _MOST_BYTES = 64 << 20  # of a checkpoint
@@ -64,6 +67,44 @@ def mark_of(remote: Remote, version: int) -> int | None:
     names = [commit_name(version), commit_name(version + 1)]
     written, successor = remote.beginnings(names, _BEGINNING)
     return None if successor is not None or written is None else _mark(written)
+
+
+def commits_after(
+    storage: Storage, version: int, mark: int, pid: int | None = None
+) -> list[tuple[int, bytes]] | None:
+    """Return the later commits of a table, each with its mark, up to the newest: one round trip for up to one.
+
+    Parameters
+    ----------
+    storage : Storage
+        The table.
+    version, mark : int
+        A version, and what marks it.
+    pid : int, optional
+        As `Remote` takes it.
+
+    Returns
+    -------
+    list of (int, bytes), or None
+        None if the commit of that version is another one than it was, or gone, or if there are many.
+    """
+    out: list[tuple[int, bytes]] = []
+    ahead = _NEXT
+    while True:
+        last = version + len(out)
+        names = [commit_name(version), *map(commit_name, range(last + 1, last + 1 + ahead))]
+        remote = Remote(storage, dict.fromkeys(names, ANY_SIZE), pid)
+        # A log is tidied up from its beginning: where the commit of a version is there, so are all later ones.
+        known, *found = remote.beginnings(names, first=_BEGINNING)
+        if known is None or _mark(known) != mark:
+            return None
+        there = list(takewhile(lambda data: data is not None, found))
+        out += [(_mark(data), data) for data in there if data is not None]
+        if is_much(out):
+            return None
+        if len(there) < ahead:
+            return out
+        ahead = min(2 * ahead, _AHEAD)
 
 
 def _mark(commit: bytes) -> int:

@@ -1,10 +1,11 @@
-"""Commits of a local table, read without deltalake: all of a short log, and later ones on a version that is known."""
+"""Commits, read without deltalake: all of a short log of a local table, and later ones on a version that is known."""
 
 from __future__ import annotations
 
 import json
 import os
 import zlib
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,7 +27,8 @@ from tensorlake_spark.delta.log.replaying.live_files import Files
 from tensorlake_spark.delta.log.requirements import kind_of, schema_of
 from tensorlake_spark.delta.store.storage import Storage
 
-_MOST = 100  # commits that are replayed; with more deltalake begins from a checkpoint
+MOST, MOST_BYTES = 100, 64 << 20
+"""Commits that are replayed, and their bytes; with more deltalake begins from a checkpoint."""
 _BEGINNING = 4 << 10  # bytes that tell one commit from another: they have names and times
 # With more commits, or more bytes of them, which is about a hundred files, deltalake is faster.
 _FEW, _SHORT = 24, 64 << 10
@@ -149,7 +151,7 @@ class Transactions:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Replayed:
-    """A version of a local table that is known by its commits.
+    """A version of a table that is known by its commits.
 
     Attributes
     ----------
@@ -162,7 +164,8 @@ class Replayed:
     transactions : Transactions
         The last number of every application transaction.
     mark : int
-        The `commit_mark` of the version: of a table that was made anew it is another one.
+        The `commit_mark` of the version, in an object store `remote_log.mark_of` it: of a table that was made anew
+        it is another one.
     """
 
     table: DeltaTable | Head
@@ -255,23 +258,66 @@ def _replay_first(storage: Storage, last: int) -> Replayed | None:
     return Replayed(head, last, files, Transactions(transactions), mark)
 
 
-def replay(storage: Storage, known: Replayed) -> Replayed | None:
-    """Return the newest version; None where the table has to be opened instead.
+def commits_after(storage: Storage, version: int, mark: int) -> list[tuple[int, bytes]] | None:
+    """Return the later commits of a local table, each with its mark, up to the newest.
 
-    That is so if the commit of the known version is another one than it was, or gone, if a later one does more
-    than to add and remove files and to count transactions, or if it is not all there.
+    Parameters
+    ----------
+    storage : Storage
+        The table.
+    version, mark : int
+        A version, and its `commit_mark`.
+
+    Returns
+    -------
+    list of (int, bytes), or None
+        None if the commit of that version is another one than it was, or gone, if one is missing after it, or if
+        there are many.
     """
-    if commit_mark(storage, known.version) != known.mark:
+    if commit_mark(storage, version) != mark:
         return None
+    out: list[tuple[int, bytes]] = []
+    while (found := _read(storage, version + 1 + len(out))) is not None:
+        out.append(found)
+        if is_much(out):
+            return None
+    # With a later checkpoint a commit is missing, and the last one here is not the newest.
+    if _last_checkpoint(storage) > version + len(out):
+        return None
+    if out and commit_mark(storage, version) != mark:  # replaced while it was read
+        return None
+    return out
+
+
+def is_much(commits: Sequence[tuple[int, bytes]]) -> bool:
+    """Whether commits are too many, or too long, to replay them."""
+    return len(commits) > MOST or sum(len(said) for _, said in commits) > MOST_BYTES
+
+
+def replay(uri: str, known: Replayed, commits: Sequence[tuple[int, bytes]]) -> Replayed | None:
+    """Return a version after later commits; None where the table has to be opened instead.
+
+    That is so if one of them does more than to add and remove files and to count transactions, or is not all there.
+
+    Parameters
+    ----------
+    uri : str
+        Where the table is, for messages.
+    known : Replayed
+        The version.
+    commits : sequence of (int, bytes)
+        Those after it, each with its mark.
+    """
+    if not commits:
+        return known
     files, transactions = known.files, known.transactions
-    version, mark = known.version, known.mark
-    while (found := _read(storage, version + 1)) is not None:
+    for _, said in commits:
         # Who writes a commit in its place, such as a copy of a table, may not be done with it.
-        change = added_removed(found[1]) if found[1].strip() else None
-        if change is None or version - known.version >= _MOST:
+        change = added_removed(said) if said.strip() else None
+        if change is None:
             return None
         try:
-            files = files.grown(change.added, change.removed, storage.uri)
+            files = files.grown(change.added, change.removed, uri)
         except (
             ValueError,
             TypeError,
@@ -280,13 +326,7 @@ def replay(storage: Storage, known: Replayed) -> Replayed | None:
         ):  # statistics of another kind than ours
             return None
         transactions = transactions.followed(change.transactions)
-        version, mark = version + 1, found[0]
-    if _last_checkpoint(storage) > version:  # a commit is missing, and this is not the newest
-        return None
-    if version == known.version:
-        return known
-    if commit_mark(storage, known.version) != known.mark:  # replaced while it was read
-        return None
+    version, mark = known.version + len(commits), commits[-1][0]
     return replace(known, version=version, files=files, transactions=transactions, mark=mark)
 
 

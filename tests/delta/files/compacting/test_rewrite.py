@@ -91,6 +91,7 @@ def test_files_without_rows_of_a_tensor_are_not_merged_for_it(filled):
     assert len(before - live(filled)) == 2
 
 
+@pytest.mark.local_disk
 def test_names_in_a_file_that_asks_for_views(lake):
     """A delete ended with an error of Arrow."""
     with lake.transaction() as changes:
