@@ -88,6 +88,10 @@ _OPTIONS_OF_ARGUMENTS = (
 )
 
 _FILES = (".parquet", ".csv")
+_OTHER_FILES = (
+    ".arrow", ".avro", ".feather", ".gz", ".html", ".ipc", ".json", ".jsonl", ".md", ".ndjson", ".npy", ".npz", ".orc",
+    ".pkl", ".txt", ".xls", ".xlsx", ".zip",
+)  # fmt: skip
 _DEFAULTS = defaults_of(parser, rows=20, words=[], progress=job_progress.EVERY)
 
 
@@ -227,7 +231,7 @@ def _opened(uri: str, options: dict[str, str]) -> Any:
 
 
 def _check_output(output: str | None) -> None:
-    """Refuse an empty place, and a file that would become a folder, because its ending has a typing error."""
+    """Refuse an empty place, and a file that would become a folder: its ending has a typing error, or is another's."""
     # As a variable of a script that is not set; a dataset would fill the working folder.
     if output == "":
         raise InvalidOptionError(
@@ -238,6 +242,11 @@ def _check_output(output: str | None) -> None:
     if near and ending not in _FILES:
         raise InvalidOptionError(
             f"--output {output}: files end with {' or '.join(_FILES)}; did you mean {near[0]!r}? A dataset needs "
+            "another name"
+        )
+    if ending.lower() in _OTHER_FILES:
+        raise InvalidOptionError(
+            f"--output {output}: files end with {' or '.join(_FILES)}, and {ending!r} is no name of a dataset; choose "
             "another name"
         )
 

@@ -117,3 +117,11 @@ def test_options_that_will_not_do(job, photos, tmp_path, monkeypatch, words, sai
     assert failed.code == 2
     assert said in failed.err
     assert not (tmp_path / "ds").exists()
+
+
+def test_urls_may_lead_to_files_of_any_kind(job, tmp_path):
+    (tmp_path / "urls.csv").write_text("url,text\nhttps://example.org/a.pdf,a\n")
+    words = ("--dataset", tmp_path / "ds", "--kind", "urls", "--dry-run", tmp_path / "urls.csv")
+    assert "Image('jpeg'" in job(*words).json["columns"]["image"]
+    planned = job(*words, "--with", "link=bytes")
+    assert (planned.code, planned.json["columns"]["image"]) == (0, "Link(Scalar('bytes'))")

@@ -76,6 +76,13 @@ def test_csv_refuses_bytes_before_it_makes_a_file(tmp_path, capsys):
     assert pd.read_csv(out)["height"].tolist() == [4]
 
 
+@pytest.mark.parametrize("name", ["out.json", "out.TXT", "a.b/out.xlsx"])
+def test_no_folder_is_made_for_a_file_of_another_kind(ds, capsys, tmp_path, name):
+    assert main([ds.uri, "SELECT label FROM dataset", "--output", str(tmp_path / name)]) == 2
+    assert "files end with .parquet or .csv, and '." in capsys.readouterr().err
+    assert not (tmp_path / name).exists()
+
+
 @pytest.mark.parametrize("name", ["out.parqet", "out.CSV", "out.tsv"])
 def test_an_ending_with_a_typing_error_is_no_dataset(ds, tmp_path, capsys, name):
     """A folder of that name had a dataset in it."""
