@@ -16,7 +16,7 @@ ROUGH = {"e": 2e-3, "f": 1e-5, "d": 1e-12, "F": 1e-5, "D": 1e-12}
 
 def sparse_of(array, seed=0, share=0.2):
     """An array as a sparse tensor, which also stores some of its zeros."""
-    stored = (array != 0) | (np.random.default_rng(seed).random(array.shape) < share)
+    stored = array.astype(bool) | (np.random.default_rng(seed).random(array.shape) < share)
     coords = np.stack(np.nonzero(np.atleast_1d(stored)))[: array.ndim]
     return tl.SparseTensor(coords, array[stored], array.shape)
 
