@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import random
 import time
 import uuid
 from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema
@@ -24,8 +26,9 @@ from tensorlake_spark.delta.log.direct_commit import (
 from tensorlake_spark.delta.log.properties import TABLE_PROPERTIES
 from tensorlake_spark.delta.log.requirements import TENSORS
 from tensorlake_spark.delta.log.snapshot import Snapshot
-from tensorlake_spark.delta.store.storage import Storage, reaching
-from tensorlake_spark.errors import InvalidOptionError, TensorLakeError
+from tensorlake_spark.delta.store.storage import Storage, is_answer, reaching
+from tensorlake_spark.delta.store.timeouts import Timeouts
+from tensorlake_spark.errors import InvalidOptionError, StorageError, TensorLakeError
 from tensorlake_spark.rows.row import SCHEMA
 
 _LEAST_WRITER = LEAST_PROTOCOL["minWriterVersion"]
@@ -123,7 +126,27 @@ def _create_here(
     ]
     if storage.is_local:
         os.makedirs(f"{storage.uri}/{LOG}", exist_ok=True)
-    return put_commit(storage, 0, said)
+    return _put_first(storage, said)
+
+
+def _put_first(storage: Storage, said: list[dict[str, Any]]) -> bool:
+    """Make the first commit, as `put_commit` does, again as long as the store gives no answer.
+
+    That is safe: nobody else would write the same.
+    """
+    timeouts = Timeouts.of(storage.options)
+    until = time.monotonic() + timeouts.retry_timeout
+    count = 0
+    while True:
+        count += 1
+        try:
+            return put_commit(storage, 0, said)
+        except StorageError as failed:
+            wait = timeouts.backoff(count)
+            is_late = count > timeouts.max_retries or time.monotonic() + wait >= until
+            if is_late or is_answer(failed):
+                raise
+        time.sleep(wait * random.uniform(0.2, 1.0))  # nosec B311 # no secret
 
 
 def _has_log(storage: Storage) -> bool:
