@@ -16,6 +16,7 @@ from typing import Any
 
 from tensorlake_spark.delta.store.paths import inside
 from tensorlake_spark.delta.store.storage import Storage, refusal, s3_arguments
+from tensorlake_spark.delta.store.store_options import KEY, get
 from tensorlake_spark.delta.store.timeouts import Timeouts
 from tensorlake_spark.errors import MissingDependencyError, StorageError
 from tensorlake_spark.threads import IO_THREADS
@@ -70,7 +71,8 @@ def put_new(storage: Storage, name: str, data: bytes) -> bool | None:
     Returns
     -------
     bool or None
-        False if the object was there, with other bytes; None if the store has no such request, and nothing was done.
+        False if the object was there, with other bytes; None if nothing was done, for the store has no such request,
+        or boto3 has no credentials for it, or does not trust its certificate.
 
     Raises
     ------
@@ -79,26 +81,54 @@ def put_new(storage: Storage, name: str, data: bytes) -> bool | None:
     MissingDependencyError
         If boto3 is not installed.
     """
-    bucket, prefix = split(storage.uri)
-    place = {"Bucket": bucket, "Key": prefix + inside(name)}
     check_client(_COMMIT)
     with _answering(storage):
-        client = _kept_client(os.getpid(), tuple(sorted(storage.options.items())))
         try:
-            client.put_object(**place, Body=data, IfNoneMatch="*")
-        except client.exceptions.ClientError as error:
-            said = error.response
-            code = said.get("Error", {}).get("Code", "")
-            status = said.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)
-            if status == 412 or code == _EXISTS:
-                with closing(client.get_object(**place)["Body"]) as body:
-                    return bool(body.read() == data)
-            if status == 501 or code == _UNKNOWN:
-                return None
-            if status < 500 and code not in _PASSING:
-                refused = refusal(storage, error)
-                raise StorageError(f"{refused} (status code {status})") from error
+            return _put_new(storage, name, data)
+        except StorageError:
+            if get(storage.options, KEY) is not None:
+                raise
+        # It was refused. The client has the keys that a profile's file had once; there may be new ones now.
+        _kept_client.cache_clear()
+        return _put_new(storage, name, data)
+
+
+def _put_new(storage: Storage, name: str, data: bytes) -> bool | None:
+    from botocore.exceptions import (
+        ClientError,
+        CredentialRetrievalError,
+        NoCredentialsError,
+        PartialCredentialsError,
+        ProfileNotFound,
+        SSLError,
+    )
+
+    bucket, prefix = split(storage.uri)
+    place = {"Bucket": bucket, "Key": prefix + inside(name)}
+    try:
+        client = _client(storage)
+        client.put_object(**place, Body=data, IfNoneMatch="*")
+    except (
+        CredentialRetrievalError, NoCredentialsError, PartialCredentialsError, ProfileNotFound,
+    ):  # fmt: skip
+        return None  # nothing was sent: deltalake looks for credentials in its own way
+    except SSLError as error:
+        if "CERTIFICATE_VERIFY_FAILED" not in str(error):
             raise
+        return None  # nothing was sent: boto3 does not ask the system which authorities it trusts
+    except ClientError as error:
+        said = error.response
+        code = said.get("Error", {}).get("Code", "")
+        status = said.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)
+        if status == 412 or code == _EXISTS:
+            with closing(client.get_object(**place)["Body"]) as body:
+                return bool(body.read() == data)
+        if status == 501 or code == _UNKNOWN:
+            return None
+        if status < 500 and code not in _PASSING:
+            refused = refusal(storage, error)
+            raise StorageError(f"{refused} (status code {status})") from error
+        raise
     return True
 
 
@@ -131,7 +161,7 @@ def read_known(
     span = {} if (start, stop) == (0, size) else {"Range": f"bytes={start}-{stop - 1}"}
     with _quiet():
         try:
-            client = _kept_client(os.getpid(), tuple(sorted(storage.options.items())))
+            client = _client(storage)
             answer = client.get_object(Bucket=bucket, Key=key, **span)
             with closing(answer["Body"]) as body:
                 whole = f"bytes {start}-{stop - 1}/{size}" if span else None
@@ -143,8 +173,16 @@ def read_known(
             return None
 
 
+def _client(storage: Storage) -> Any:
+    """Return a client that stays while options and environment are what they are."""
+    env = tuple(sorted(item for item in os.environ.items() if item[0].startswith("AWS_")))
+    return _kept_client(os.getpid(), tuple(sorted(storage.options.items())), env)
+
+
 @lru_cache(maxsize=16)
-def _kept_client(process: int, options: tuple[tuple[str, str], ...]) -> Any:
+def _kept_client(
+    process: int, options: tuple[tuple[str, str], ...], environment: tuple[tuple[str, str], ...]
+) -> Any:
     """Return a client that stays, for the threads of a process: a forked child needs connections of its own."""
     return _made(Storage("s3://any", dict(options)), tries=1)
 

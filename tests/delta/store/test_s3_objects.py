@@ -2,7 +2,9 @@
 
 import uuid
 
+import numpy as np
 import pytest
+from botocore.exceptions import SSLError
 from s3faults import PATIENCE
 
 import tensorlake_spark as tl
@@ -62,6 +64,53 @@ def test_a_store_without_such_a_request_is_told_apart(storage, road):
     road.fault("unknown", "^PUT ")
     assert s3_objects.put_new(far, "one.json", b"x") is None
     assert storage.find_whole("one.json") is None
+
+
+def renewed_in_the_environment(monkeypatch, tmp_path, keys):
+    for name, value in keys.items():
+        monkeypatch.setenv(name, value)
+
+
+def renewed_in_a_file(monkeypatch, tmp_path, keys):
+    file = tmp_path / "credentials"
+    lines = (f"{name.lower()} = {value}" for name, value in keys.items())
+    file.write_text("\n".join(["[default]", *lines]))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(file))
+
+
+@pytest.mark.parametrize("renew", [renewed_in_the_environment, renewed_in_a_file])
+def test_new_keys_are_taken_without_a_new_process(storage, monkeypatch, tmp_path, renew):
+    """As pyarrow and deltalake take them, from wherever they are but in the options."""
+    names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+    elsewhere = Storage(storage.uri, {k: v for k, v in storage.options.items() if k not in names})
+    renew(monkeypatch, tmp_path, dict.fromkeys(names, "an-old-one"))
+    with pytest.raises(tl.StorageError, match="status code 403"):
+        s3_objects.put_new(elsewhere, "one.json", b"x")
+    renew(monkeypatch, tmp_path, {name: storage.options[name] for name in names})
+    assert s3_objects.put_new(elsewhere, "one.json", b"x")
+
+
+def without_a_profile(monkeypatch):
+    monkeypatch.setenv("AWS_PROFILE", "one-that-is-not-there")
+
+
+def without_an_authority(monkeypatch):
+    def refused(*_):
+        said = "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed"
+        raise SSLError(endpoint_url="https://host", error=said)
+
+    monkeypatch.setattr(s3_objects, "_client", refused)
+
+
+@pytest.mark.parametrize("takes_away", [without_a_profile, without_an_authority])
+def test_where_boto3_cannot_ask_deltalake_commits(storage, monkeypatch, takes_away):
+    """deltalake and pyarrow do not need a profile beside keys, and trust whom the system trusts."""
+    takes_away(monkeypatch)
+    assert s3_objects.put_new(storage, "one.json", b"x") is None
+    assert storage.find_whole("one.json") is None
+    lake = tl.open(storage.uri, storage_options=storage.options)
+    lake.write("x", np.arange(3))
+    assert lake["x"][...].tolist() == [0, 1, 2]
 
 
 def test_without_boto3_the_error_names_the_extra(storage, monkeypatch):
