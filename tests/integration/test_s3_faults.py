@@ -83,9 +83,10 @@ def there(s3, x):
 
 
 class Told(list):
-    """What a user sees of errors, and the `road` on which they come about."""
+    """What a user sees of errors, the `road` on which they come about, and the `log`."""
 
     road: S3Road
+    log: pytest.LogCaptureFixture
 
 
 @pytest.fixture(autouse=True)
@@ -93,11 +94,15 @@ def told(road, s3, caplog, capfd):
     """Collects what a user sees of errors; none of it, of any log or of the output, may have a credential."""
     caplog.set_level(logging.DEBUG)
     out = Told()
-    out.road = road
+    out.road, out.log = road, caplog
     forget()
     yield out
     road.fault("")
-    everything = "".join([*out, caplog.text, *map(repr, caplog.records), *capfd.readouterr()])
+    records = caplog.get_records(
+        "call"
+    )  # those of `caplog.records` are of the end of the test only
+    logged = [record.getMessage() for record in records]
+    everything = "".join([*out, *logged, *map(repr, records), *capfd.readouterr()])
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         assert s3.options[name] not in everything
     assert TOKEN not in everything
@@ -255,6 +260,27 @@ def test_a_store_that_is_busy_for_a_while_is_asked_again(road, s3, lake, url, x)
         assert time.monotonic() - begun > 0.2 * (0.08 + 0.16 + 0.32 + 0.64)
         assert sum(1 for line in road.requests() if re.search(COMMIT, line)) == 5
     assert settled(s3, url, x, [("x", x[:5])]) is False  # one file was overwritten
+
+
+@pytest.mark.parametrize("verdict", ["fail", "slow down", "drop", "error", "silent"])
+def test_a_table_is_made_although_a_fault_passes(road, s3, url, far, verdict):
+    writer = tl.open(url, storage_options={**far, "max_retries": "2"})
+    road.fault(verdict, COMMIT, times=2)
+    writer.write("keep", np.arange(3))
+    assert writer.version == 1
+    assert settled(s3, url, np.arange(3))
+
+
+@pytest.mark.parametrize("verdict", ["refuse", "expired, 403"])
+def test_a_checkpoint_that_is_refused_leaves_the_commit(road, s3, url, far, x, told, verdict):
+    """It is logged, and the log shows no credential, see `told`."""
+    writer = tl.open(url, storage_options=far)
+    road.fault(verdict, "^(PUT|POST) .*checkpoint")
+    for _ in range(10):
+        writer.write("keep", x, mode="overwrite")
+    assert "no checkpoint" in told.log.text
+    assert settled(s3, url, x) is False  # the files of earlier versions are there
+    assert writer.version == 10
 
 
 LOST = [

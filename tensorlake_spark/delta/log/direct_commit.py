@@ -29,6 +29,7 @@ from tensorlake_spark.delta.log.requirements import WRITABLE
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store import s3_objects
 from tensorlake_spark.delta.store.paths import is_plain
+from tensorlake_spark.delta.store.redaction import cleanse
 from tensorlake_spark.delta.store.storage import Storage, reaching
 from tensorlake_spark.delta.store.store_options import get_or_env
 
@@ -299,8 +300,8 @@ def tidy(snapshot: Snapshot) -> None:
     made = snapshot.version + 1
     if made % interval:
         return
+    storage = snapshot.storage
     try:
-        storage = snapshot.storage
         table = DeltaTable(storage.uri, snapshot.version, storage_options=storage.log_options)
         table.create_checkpoint()
         cleans = (
@@ -309,4 +310,5 @@ def tidy(snapshot: Snapshot) -> None:
         if cleans and (interval <= CHECKPOINT_INTERVAL or not made % (_CLEANUPS * interval)):
             table.cleanup_metadata()
     except (DeltaError, OSError) as error:  # the commit is there
+        cleanse(error, storage.options)  # a store may repeat what it was asked with
         logger.warning("no checkpoint of %s was written: %s", snapshot.storage.uri, error)
