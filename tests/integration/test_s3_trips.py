@@ -315,6 +315,29 @@ def test_a_forked_child_reads(s3, url):
     assert out.get() == x[1:3].sum()
 
 
+def _refused(lake, out):
+    try:
+        commit(lake, 1)
+    except tl.InvalidOptionError as error:
+        out.put(str(error))
+    else:
+        out.put("written")
+
+
+def test_a_forked_child_is_refused_before_it_writes(s3, url):
+    """What its parent knows of the log would do for a commit, but not for what follows one."""
+    lake = tl.open(url, storage_options=s3.options)
+    commit(lake, 3)
+    context = multiprocessing.get_context("fork")
+    out = context.SimpleQueue()
+    child = context.Process(target=_refused, args=(lake, out))
+    child.start()
+    child.join(120)
+    assert child.exitcode == 0
+    assert "was forked" in out.get()
+    assert lake.version == 3
+
+
 def commit(lake, count):
     for _ in range(count):
         lake.write("n", np.zeros(1, np.int8), mode="append")

@@ -61,7 +61,9 @@ _KEEP = 4
 
 
 def _key(storage: Storage) -> tuple[object, ...]:
-    return storage.uri, *sorted(storage.options.items())
+    # A child that was forked could read on, but not make checkpoints: it is refused before it writes, not after.
+    pid = None if storage.is_local else os.getpid()
+    return storage.uri, pid, *sorted(storage.options.items())
 
 
 class Snapshot:
