@@ -267,7 +267,7 @@ def _after(snapshot: Snapshot, is_direct: bool) -> Snapshot:
     later = snapshot.read_on()
     later = snapshot.newer() if later in (None, snapshot) else Snapshot.keep(later)
     if is_direct:
-        direct_commit.tidy(later)
+        direct_commit.tidy(later, snapshot.version + 1)
     return later
 
 

@@ -30,7 +30,7 @@ from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store import s3_objects
 from tensorlake_spark.delta.store.paths import is_plain
 from tensorlake_spark.delta.store.redaction import cleanse
-from tensorlake_spark.delta.store.storage import Storage, reaching
+from tensorlake_spark.delta.store.storage import Storage, listed, reaching
 from tensorlake_spark.delta.store.store_options import get_or_env
 
 logger = logging.getLogger("tensorlake_spark")
@@ -286,23 +286,32 @@ def expire(storage: Storage, kept: dt.timedelta, dry_run: bool) -> list[str]:
     return sorted(out)
 
 
-def tidy(snapshot: Snapshot) -> None:
-    """Write a checkpoint, and drop commits that the log need not keep, if it is time at this version.
+def tidy(snapshot: Snapshot, version: int) -> None:
+    """Write a checkpoint, and drop commits that the log need not keep, if it is time at a version.
 
     With the interval that a new table has, the time between the checkpoints of a local one grows with the table, so
     that their cost for each commit does not. An interval that a user has set is kept.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The newest version.
+    version : int
+        The one that was committed: nobody else makes its checkpoint.
     """
     said = snapshot.configuration.get("delta.checkpointInterval", "")
     interval = int(said) if said.isdecimal() and int(said) else CHECKPOINT_INTERVAL
     # Whoever opens a table in an object store waits for every commit since the last checkpoint.
     if interval == CHECKPOINT_INTERVAL and snapshot.storage.is_local:
         interval = commits_between(len(snapshot.files.path), share=50)
-    made = snapshot.version + 1
+    made = version + 1
     if made % interval:
         return
     storage = snapshot.storage
     try:
-        table = DeltaTable(storage.uri, snapshot.version, storage_options=storage.log_options)
+        table = listed(
+            lambda: DeltaTable(storage.uri, version, storage_options=storage.log_options), True
+        )
         table.create_checkpoint()
         cleans = (
             snapshot.configuration.get("delta.enableExpiredLogCleanup", "true").lower() != "false"

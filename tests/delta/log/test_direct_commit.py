@@ -226,6 +226,22 @@ def checkpoints(lake):
     return sorted(int(p.name[:20]) for p in Path(lake.uri, LOG).glob("*.checkpoint.parquet"))
 
 
+def test_a_checkpoint_is_made_although_another_writer_came_right_after(lake, monkeypatch):
+    put = direct_commit.put_commit
+
+    def followed(storage, version, actions):
+        done = put(storage, version, actions)
+        if version == 9:
+            tl.open(lake.uri).write("z", np.arange(2))
+        return done
+
+    monkeypatch.setattr(direct_commit, "put_commit", followed)
+    while lake.version < 10:
+        lake.write("x", np.arange(3), mode="overwrite")
+    assert checkpoints(lake) == [9]
+    assert list(tl.open(lake.uri)) == ["x", "y", "z"]
+
+
 def test_checkpoints_are_as_far_apart_as_the_table_is_large(lake, monkeypatch):
     for i in range(22):
         lake.write(f"t/{i}", np.zeros(2))
