@@ -328,6 +328,25 @@ def test_rights_that_end_in_the_middle_of_a_job(road, s3, lake, url, far, big, x
     assert settled(s3, url, x)
 
 
+@pytest.mark.parametrize(("verdict", "where"), [("cut", COMMIT), ("refuse", "")])
+def test_a_commit_that_nobody_can_look_for_may_be_there(
+    road, s3, lake, url, far, x, told, verdict, where
+):
+    """It landed; with "cut" its answer is lost, else only the look at the log after it fails."""
+    lake.write("keep", x)
+    writer = tl.open(url, storage_options=far)
+    writer.write("x", x[:2], mode="append")
+    road.requests()
+    writer.write("x", x[2:5], mode="append")
+    looks = sum(1 for line in road.requests() if re.search(r"^GET .*_delta_log/0*3[.]json", line))
+    following = r"^GET .*_delta_log/0*4[.]json"
+    road.fault(verdict, where or following, after=0 if where else looks - 1)
+    said = failing(told, lambda: writer.write("x", x[5:9], mode="append"))
+    assert "look at the newest version before you repeat it" in said
+    road.fault("")
+    assert settled(s3, url, x, [("x", x[:9])])
+
+
 @pytest.mark.parametrize("times", [1, None])
 def test_a_commit_that_lands_after_its_writer_gave_up(road, s3, lake, url, far, x, told, times):
     """Its request may be on its way when nobody waits any more: its files must be there when it lands."""

@@ -22,7 +22,7 @@ from deltalake.transaction import RemoveAction
 
 from tensorlake_spark.delta.log import direct_commit
 from tensorlake_spark.delta.log.actions import commit_info
-from tensorlake_spark.delta.log.data_file import DataFile, unsettle
+from tensorlake_spark.delta.log.data_file import DataFile, unsettle, unsure
 from tensorlake_spark.delta.log.requirements import SAMPLES, TENSORS
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.redaction import cleanse
@@ -182,7 +182,7 @@ def commit(storage: Storage, change: Change) -> Snapshot:
     UnsupportedFeatureError
         If the table has a feature or a rule that cannot be kept, or the removal of a file cannot be written.
     StorageError
-        If the store refuses, or does not answer. Without an answer the commit may land later, so its files stay.
+        If the store refuses, or gives no answer. Then the commit may be there, or land later, so its files stay.
     """
     error: Exception | None = None
     since = 0  # version that the first attempt followed
@@ -193,7 +193,8 @@ def commit(storage: Storage, change: Change) -> Snapshot:
     for attempt in range(ATTEMPTS):
         time.sleep(wait * random.uniform(0.2, 1.0))  # nosec B311 # no secret
         wait = min(0.5, 0.01 * 1.4 ** (attempt + 1))
-        snapshot = Snapshot.newest(storage, change.kind)
+        with unsure(pending > 0):
+            snapshot = Snapshot.newest(storage, change.kind)
         since = since if attempt else snapshot.version
         if attempt and _is_there(snapshot, change.mark, since):
             return snapshot
@@ -214,11 +215,13 @@ def commit(storage: Storage, change: Change) -> Snapshot:
                 if attempt < timeouts.max_retries and time.monotonic() + wait < until:
                     error = failed
                     continue
-            snapshot = Snapshot.open(storage, kind=change.kind)
+            with unsure(pending > 0):
+                snapshot = Snapshot.open(storage, kind=change.kind)
             if _is_there(snapshot, change.mark, since):
                 return snapshot
             raise _lost(storage, failed, over=pending <= snapshot.version) from failed
-        return _after(snapshot, is_direct)
+        with unsure(True):
+            return _after(snapshot, is_direct)
     snapshot = Snapshot.open(storage, kind=change.kind)
     if _is_there(snapshot, change.mark, since):
         return snapshot
@@ -440,8 +443,7 @@ def _said(
 
 def _is_there(snapshot: Snapshot, mark: str, since: int) -> bool:
     """Whether a commit after `since` has this mark: it may succeed and raise all the same."""
-    count = snapshot.version - since
-    if not count:
+    if not (count := snapshot.version - since):
         return False
     with reaching(snapshot.storage):
         history = listed(lambda: snapshot.table.history(count), True)

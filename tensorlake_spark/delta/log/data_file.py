@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from deltalake.transaction import AddAction
 
 from tensorlake_spark.delta.log.snapshot import Snapshot
 from tensorlake_spark.delta.store.storage import Storage
-from tensorlake_spark.errors import TableNotFoundError, TensorLakeError
+from tensorlake_spark.errors import StorageError, TableNotFoundError, TensorLakeError
 
 PART = "part-"  # what the names of data files begin with
 
@@ -25,6 +25,20 @@ _unsettled: set[tuple[str, str]] = set()
 def unsettle(storage: Storage, files: Sequence[DataFile]) -> None:
     """Keep files from `discard`, for a commit that names them got no answer and may land at any time."""
     _unsettled.update((storage.uri, file.path) for file in files)
+
+
+@contextmanager
+def unsure(is_sent: bool) -> Iterator[None]:
+    """Let what a store refuses say that a commit was sent, if it was: it may be in the log, or come there."""
+    try:
+        yield
+    except StorageError as error:
+        if not is_sent:
+            raise
+        raise StorageError(
+            f"{error}; the change may be committed all the same, so its files stay: look at the newest version before "
+            "you repeat it"
+        ) from error
 
 
 def discard(storage: Storage, names: Sequence[str]) -> None:
