@@ -89,7 +89,11 @@ def test_what_is_no_dtype_is_named(given):
         (np.datetime64("2024-01-01"), "m8[s]", "only integers, texts and times"),
         (np.timedelta64(3, "M"), "m8[s]", "only integers, texts and times"),
         (np.datetime64("2024-01-01T07"), "M8[D]", "without loss"),
-        (np.datetime64("9999-01-01"), "M8[ns]", "(without loss|Overflow)"),  # NumPy 2.5 says so itself
+        (
+            np.datetime64("9999-01-01"),
+            "M8[ns]",
+            "(without loss|Overflow)",
+        ),  # NumPy 2.5 says so itself
         (np.uint64(2**63 + 1), "M8[D]", "without loss"),
     ],
 )
