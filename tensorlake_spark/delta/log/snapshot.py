@@ -56,7 +56,7 @@ _met: set[str] = set()
 """Where this process has met a table: a listing of its log that shows nothing is looked at again."""
 
 _kept: OrderedDict[tuple[object, ...], Snapshot] = OrderedDict()
-"""For tables that this process writes, and the options of their stores, the version that its last commit made."""
+"""By table and options of its store, the version that this process's last commit made, or in an object store read."""
 _KEEP = 4
 
 
@@ -372,15 +372,12 @@ class Snapshot:
     @cached_property
     def file_actions(self) -> pa.Table:
         """What the log says of every live file."""
-        table = self._log
-        if isinstance(self._opened, Replayed):
-            with reaching(self.storage):
-                mirror = None if self.storage.is_local else bring(self.storage, self.version)
-            table = self.table if mirror is None else mirror.table
         with reaching(self.storage):
+            if not isinstance(self._opened, Replayed):
+                return pa.table(self._log.get_add_actions(flatten=True))
+            mirror = None if self.storage.is_local else bring(self.storage, self.version)
+            table = self.table if mirror is None else mirror.table
             actions = pa.table(table.get_add_actions(flatten=True))
-        if not isinstance(self._opened, Replayed):
-            return actions
         # In the order of `files`.
         return actions.take(
             pc.index_in(pa.array(self.files.path, pa.string()), actions["path"].combine_chunks())

@@ -27,8 +27,8 @@ from tensorlake_spark.delta.log.replaying.live_files import Files
 from tensorlake_spark.delta.log.requirements import kind_of, schema_of
 from tensorlake_spark.delta.store.storage import Storage
 
-MOST, MOST_BYTES = 100, 64 << 20
-"""Commits that are replayed, and their bytes; with more deltalake begins from a checkpoint."""
+# Commits that are replayed, and their bytes; with more deltalake begins from a checkpoint.
+_MOST, _MOST_BYTES = 100, 64 << 20
 _BEGINNING = 4 << 10  # bytes that tell one commit from another: they have names and times
 # With more commits, or more bytes of them, which is about a hundred files, deltalake is faster.
 _FEW, _SHORT = 24, 64 << 10
@@ -291,7 +291,7 @@ def commits_after(storage: Storage, version: int, mark: int) -> list[tuple[int, 
 
 def is_much(commits: Sequence[tuple[int, bytes]]) -> bool:
     """Whether commits are too many, or too long, to replay them."""
-    return len(commits) > MOST or sum(len(said) for _, said in commits) > MOST_BYTES
+    return len(commits) > _MOST or sum(len(said) for _, said in commits) > _MOST_BYTES
 
 
 def replay(uri: str, known: Replayed, commits: Sequence[tuple[int, bytes]]) -> Replayed | None:
